@@ -15,39 +15,51 @@ int IndexOf(const std::string& method) {
   return v1::JobRef::descriptor()->file()->FindServiceByName("Siding")->FindMethodByName(method)->index();
 }
 
-}  // namespace
-
-template <class Response>
-class GrpcApi::Answer final : public grpc::internal::WriterInterface<Response> {
+template <class Request>
+class GrpcArrival final : public Arrival {
  public:
-  Answer(grpc::ServerContext& context, const UserIdentity& identity, const char* method, Duration unread,
-         grpc::internal::WriterInterface<Response>& stream)
-      : context_(context), identity_(identity), method_(method), unread_(unread), stream_(stream) {}
+  GrpcArrival(grpc::ServerContext& context, const Identities& identities, const char* method,
+              grpc::internal::ReaderInterface<Request>& stream, Request& request)
+      : context_(context), identities_(identities), method_(method), stream_(stream), request_(request) {}
 
-  using grpc::internal::WriterInterface<Response>::Write;
-  bool Write(const Response& response, grpc::WriteOptions options) override {
-    TimeLimit limit(context_, unread_);
-    const bool written = stream_.Write(response, options);
-    if (limit.IsOver()) {
-      spdlog::warn("{} by user {} is ended: nothing of the answer was read for {}", method_, identity_.user,
-                   FormatDuration(unread_));
-    }
-    return written;
+  std::string peer() const override { return context_.peer(); }
+  absl::StatusOr<UserIdentity> Who() override { return identities_.UserOf({context_, method_}); }
+  bool IsCancelled() const override { return context_.IsCancelled(); }
+  End Read(Duration within) override {
+    TimeLimit limit(context_, within);
+    const bool came = stream_.Read(&request_);
+    const bool over = limit.IsOver();
+    return came ? End::kCame : over ? End::kOver : End::kNothing;
   }
 
  private:
   grpc::ServerContext& context_;
-  const UserIdentity& identity_;
+  const Identities& identities_;
   const char* const method_;
-  const Duration unread_;
-  grpc::internal::WriterInterface<Response>& stream_;
+  grpc::internal::ReaderInterface<Request>& stream_;
+  Request& request_;
 };
+
+}  // namespace
+
+template <class Response>
+bool GrpcApi::Write(grpc::ServerContext& context, const ApiCall& call, const char* method,
+                    grpc::internal::WriterInterface<Response>& stream, const Response& response) const {
+  TimeLimit limit(context, unread_);
+  const bool written = stream.Write(response);
+  if (limit.IsOver()) {
+    spdlog::warn("{} by user {} is ended: nothing of the answer was read for {}", method, call.identity.user,
+                 FormatDuration(unread_));
+  }
+  return written;
+}
 
 template <class Request>
 absl::StatusOr<UserIdentity> GrpcApi::Receive(grpc::ServerContext& context, const char* method,
                                               grpc::internal::ReaderInterface<Request>& stream,
                                               Request& request) {
-  auto identity = reception_.Take(context, method, [&] { return stream.Read(&request); });
+  GrpcArrival<Request> arrival(context, identities_, method, stream, request);
+  auto identity = reception_.Take(arrival, method);
   if (identity.ok() && request.ByteSizeLong() > kMostFromUser) {
     return absl::InvalidArgumentError(
         absl::StrCat("request: expected at most ", kMostFromUser, " bytes, got ", request.ByteSizeLong()));
@@ -55,39 +67,44 @@ absl::StatusOr<UserIdentity> GrpcApi::Receive(grpc::ServerContext& context, cons
   return identity;
 }
 
+template <class Request, class Stream>
+grpc::Status GrpcApi::Handle(grpc::ServerContext& context, const char* method, Stream& stream,
+                             const std::function<absl::Status(const ApiCall&, const Request&)>& answer) {
+  Request request;
+  const auto identity = Receive<Request>(context, method, stream, request);
+  if (!identity.ok()) return ToGrpc(identity.status());
+  const CallSlots::Slot slot(api_.calls(), identity->uid);
+  if (!slot.status.ok()) return ToGrpc(slot.status);
+  return ToGrpc(answer({*identity, [&context] { return context.IsCancelled(); }}, request));
+}
+
 // To gRPC a plain call is then a stream of one message each way: it hands over the call when the headers are
 // there, and takes no more of the message than a window's worth before it is read.
 template <class Request, class Response>
 void GrpcApi::Add(const char* method,
-                  grpc::Status (ApiService::*call)(const ApiCall&, const Request*, Response*)) {
+                  absl::Status (ApiService::*call)(const ApiCall&, const Request*, Response*)) {
   using Stream = grpc::ServerUnaryStreamer<Request, Response>;
   const auto handle = [this, method, call](grpc::ServerContext* context, Stream* stream) {
-    Request request;
-    const auto identity = Receive<Request>(*context, method, *stream, request);
-    if (!identity.ok()) return ToGrpc(identity.status());
-    const CallSlots::Slot slot(calls_, identity->uid);
-    if (!slot.status.ok()) return ToGrpc(slot.status);
-    Response response;
-    const grpc::Status status = (api_.*call)({*context, *identity}, &request, &response);
-    if (status.ok()) Answer<Response>(*context, *identity, method, unread_, *stream).Write(response);
-    return status;
+    return Handle<Request>(*context, method, *stream, [&](const ApiCall& api_call, const Request& request) {
+      Response response;
+      const absl::Status status = (api_.*call)(api_call, &request, &response);
+      if (status.ok()) Write<Response>(*context, api_call, method, *stream, response);
+      return status;
+    });
   };
   MarkMethodStreamed(IndexOf(method), new grpc::internal::StreamedUnaryHandler<Request, Response>(handle));
 }
 
 template <class Request, class Response>
 void GrpcApi::Add(const char* method,
-                  grpc::Status (ApiService::*call)(const ApiCall&, const Request*,
-                                                   grpc::internal::WriterInterface<Response>*)) {
+                  absl::Status (ApiService::*call)(const ApiCall&, const Request*, const Sink<Response>&)) {
   using Stream = grpc::ServerSplitStreamer<Request, Response>;
   const auto handle = [this, method, call](grpc::ServerContext* context, Stream* stream) {
-    Request request;
-    const auto identity = Receive<Request>(*context, method, *stream, request);
-    if (!identity.ok()) return ToGrpc(identity.status());
-    const CallSlots::Slot slot(calls_, identity->uid);
-    if (!slot.status.ok()) return ToGrpc(slot.status);
-    Answer<Response> answer(*context, *identity, method, unread_, *stream);
-    return (api_.*call)({*context, *identity}, &request, &answer);
+    return Handle<Request>(*context, method, *stream, [&](const ApiCall& api_call, const Request& request) {
+      return (api_.*call)(api_call, &request, [&](const Response& response) {
+        return Write<Response>(*context, api_call, method, *stream, response);
+      });
+    });
   };
   MarkMethodStreamed(IndexOf(method),
                      new grpc::internal::SplitServerStreamingHandler<Request, Response>(handle));
@@ -95,7 +112,7 @@ void GrpcApi::Add(const char* method,
 
 GrpcApi::GrpcApi(ApiService& api, const Identities& identities, const ServiceLimits& limits, Duration within,
                  Duration unread)
-    : api_(api), unread_(unread), calls_(limits), reception_(identities, limits, within) {
+    : identities_(identities), api_(api), unread_(unread), reception_(limits, within) {
   Add("Submit", &ApiService::Submit);
   Add("PlanRequest", &ApiService::PlanRequest);
   Add("Explain", &ApiService::Explain);

@@ -138,13 +138,6 @@ TEST_F(GrpcApiTest, OnlySoManyOfAUserMayBeOnTheirWay) {
   Announce("ListNodes");
   EXPECT_THAT(FirstToEnd().error_message(), HasSubstr("limits.arriving_calls_per_user is 1"));
 }
-TEST_F(GrpcApiTest, OnlySoManyOfAllMayBeOnTheirWay) {
-  Serve(kForEver, {.arriving_calls = 1});
-  identities_.user = UserIdentity{0, 0, "root"};
-  Announce("ListNodes");
-  Announce("ListNodes");
-  EXPECT_THAT(FirstToEnd().error_message(), HasSubstr("limits.arriving_calls is 1"));
-}
 TEST_F(GrpcApiTest, ALongRequestIsRefusedWithTheLimit) {
   Serve(kForEver);
   v1::ListJobsRequest request;

@@ -13,15 +13,10 @@ using testing::HasSubstr;
 class PolicyCallsTest : public CallsTest {
  protected:
   void Write(const std::string& text) { ASSERT_TRUE(WriteFileAtomically(path_, text).ok()); }
-  grpc::Status Show() {
-    grpc::ClientContext context;
-    return stub_->ShowPolicy(&context, {}, &shown_);
-  }
-  grpc::Status Reload() {
-    grpc::ClientContext context;
-    return stub_->ReloadPolicy(&context, {}, &reloaded_);
-  }
+  absl::Status Show() { return service_.ShowPolicy(call_, &empty_, &shown_); }
+  absl::Status Reload() { return service_.ReloadPolicy(call_, &empty_, &reloaded_); }
 
+  const v1::Empty empty_;
   v1::PolicyInForce shown_;
   v1::PolicyReloaded reloaded_;
 };
@@ -39,12 +34,12 @@ TEST_F(PolicyCallsTest, ShowSaysWhenItWasLoaded) {
   EXPECT_EQ(shown_.loaded_us(), 1);
 }
 TEST_F(PolicyCallsTest, ShowIsForEverybody) {
-  identities_.user = UserIdentity{1001, 1001, "bob"};
+  call_.identity = {1001, 1001, "bob"};
   EXPECT_TRUE(Show().ok());
 }
 TEST_F(PolicyCallsTest, ShowSaysWhyTheFileIsNotInForce) {
   Write("margin: soon\n");
-  Reload();
+  Reload().IgnoreError();
   ASSERT_TRUE(Show().ok());
   EXPECT_THAT(shown_.problem(), HasSubstr(path_ + ":1: margin"));
 }
@@ -60,14 +55,14 @@ TEST_F(PolicyCallsTest, ReloadPutsItInForce) {
 }
 TEST_F(PolicyCallsTest, ReloadSaysWhatIsWrong) {
   Write("margin: 2s\nconfidence: 7\n");
-  const grpc::Status status = Reload();
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-  EXPECT_THAT(status.error_message(), HasSubstr(path_ + ":2: confidence: expected"));
+  const absl::Status status = Reload();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(status.message(), HasSubstr(path_ + ":2: confidence: expected"));
 }
 TEST_F(PolicyCallsTest, ReloadIsForOperators) {
   Write("operators: [bob]\n");
-  identities_.user = UserIdentity{1001, 1001, "bob"};
-  EXPECT_EQ(Reload().error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  call_.identity = {1001, 1001, "bob"};
+  EXPECT_EQ(Reload().code(), absl::StatusCode::kPermissionDenied);
   EXPECT_FALSE(engine_.IsOperator("bob"));
 }
 

@@ -21,9 +21,8 @@ class QueryCallsTest : public CallsTest {
     return submitted.ok() ? submitted->id.value() : 0;
   }
   std::vector<int64_t> Listed(const v1::ListJobsRequest& request) {
-    grpc::ClientContext context;
     v1::ListJobsResponse response;
-    status_ = stub_->ListJobs(&context, request, &response);
+    status_ = service_.ListJobs(call_, &request, &response);
     std::vector<int64_t> ids;
     for (const v1::Job& job : response.jobs()) ids.push_back(job.id());
     return ids;
@@ -34,17 +33,17 @@ class QueryCallsTest : public CallsTest {
     return Listed(request);
   }
   std::vector<std::string> EventsSince(Time since) {
-    grpc::ClientContext context;
     v1::EventsRequest request;
     request.set_since_us(ToMicros(since));
-    const auto reader = stub_->Events(&context, request);
     std::vector<std::string> kinds;
-    for (v1::Event event; reader->Read(&event);) kinds.push_back(event.kind());
-    status_ = reader->Finish();
+    status_ = service_.Events(call_, &request, [&](const v1::Event& event) {
+      kinds.push_back(event.kind());
+      return true;
+    });
     return kinds;
   }
 
-  grpc::Status status_;
+  absl::Status status_;
 };
 
 TEST_F(QueryCallsTest, JobsOfOneUser) {
@@ -71,21 +70,19 @@ TEST_F(QueryCallsTest, OnesThatHaveEndedAreFoundByTheirState) {
 TEST_F(QueryCallsTest, AnEndedJobIsShownWithWhatItRan) {
   const int64_t job = Submit("ada");
   ASSERT_TRUE(engine_.Kill(Caller{1000, "ada", false}, JobId(job)).ok());
-  grpc::ClientContext context;
   v1::ListJobsRequest request;
   request.add_ids(job);
   v1::ListJobsResponse response;
-  ASSERT_TRUE(stub_->ListJobs(&context, request, &response).ok());
+  ASSERT_TRUE(service_.ListJobs(call_, &request, &response).ok());
   EXPECT_THAT(response.jobs(0).spec().command(), ElementsAre("work"));
 }
 
 TEST_F(QueryCallsTest, WhoHoldsAJobIsShown) {
   const int64_t job = Submit("ada");
-  grpc::ClientContext hold;
   v1::JobRef ref;
   ref.set_id(job);
   v1::Empty done;
-  ASSERT_TRUE(stub_->Hold(&hold, ref, &done).ok());
+  ASSERT_TRUE(service_.Hold(call_, &ref, &done).ok());
   engine_.Read([&](const ClusterState& state) {
     EXPECT_EQ(ShowJob(state, state.jobs.at(JobId(job))).held_by(), "user");
     EXPECT_EQ(ShowOthersJob(state, state.jobs.at(JobId(job))).held_by(), "");
@@ -96,9 +93,8 @@ TEST_F(QueryCallsTest, AnUpdateToNonsenseNamesItsField) {
   v1::UpdateRequest request;
   request.set_id(Submit("ada"));
   const auto error = [&] {
-    grpc::ClientContext context;
     v1::Empty done;
-    return stub_->Update(&context, request, &done).error_message();
+    return std::string(service_.Update(call_, &request, &done).message());
   };
   EXPECT_EQ(error(), "priority, walltime: expected what is to be changed");
   request.set_walltime_us(5);
@@ -112,8 +108,8 @@ TEST_F(QueryCallsTest, AnUpdateToNonsenseNamesItsField) {
 
 TEST_F(QueryCallsTest, WhatIsNoStateIsRefusedWithThoseThereAre) {
   InState("runing");
-  EXPECT_EQ(status_.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_THAT(status_.error_message(), HasSubstr("state 'runing': expected pending, "));
+  EXPECT_EQ(status_.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status_.message(), HasSubstr("state 'runing': expected pending, "));
 }
 
 TEST_F(QueryCallsTest, EventsSinceATime) {
@@ -122,6 +118,56 @@ TEST_F(QueryCallsTest, EventsSinceATime) {
   const Time later = clock_.Now();
   ASSERT_TRUE(engine_.Kill(Caller{1000, "ada", false}, JobId(job)).ok());
   EXPECT_THAT(EventsSince(later), ElementsAre("cancelled"));
+}
+
+TEST_F(QueryCallsTest, AFollowerIsGivenNothingMoreOnceItHasGone) {
+  Submit("ada");
+  Submit("ada");
+  v1::EventsRequest request;
+  request.set_follow(true);
+  int taken = 0;
+  EXPECT_TRUE(service_.Events(call_, &request, [&](const v1::Event&) { return ++taken < 2; }).ok());
+  EXPECT_EQ(taken, 2);
+}
+TEST_F(QueryCallsTest, AFollowerWhoseCallIsCancelledIsNotFollowedOn) {
+  call_.cancelled = [] { return true; };
+  v1::EventsRequest request;
+  request.set_follow(true);
+  EXPECT_TRUE(service_.Events(call_, &request, [](const v1::Event&) { return true; }).ok());
+}
+TEST_F(QueryCallsTest, AStrangerSeesNoJobs) {
+  const int64_t job = Submit("ada");
+  call_.identity = {1001, 1001, "bob"};
+  EXPECT_THAT(Listed({}), IsEmpty());
+  EXPECT_THAT(EventsSince(Time()), IsEmpty());
+  v1::ListJobsRequest request;
+  request.add_ids(job);
+  Listed(request);
+  EXPECT_EQ(status_.code(), absl::StatusCode::kNotFound);
+}
+
+class LimitedCallsTest : public QueryCallsTest {
+ protected:
+  ApiService limited_{engine_, policy_, {.waiting_calls_per_user = 1, .calls_per_user = 1}};
+};
+
+TEST_F(LimitedCallsTest, AUserFollowsSoManyTimes) {
+  Submit("ada");
+  const v1::EventsRequest request;
+  absl::Status second;
+  ASSERT_TRUE(limited_
+                  .Events(call_, &request,
+                          [&](const v1::Event&) {
+                            second = limited_.Events(call_, &request, [](const v1::Event&) { return true; });
+                            return false;
+                          })
+                  .ok());
+  EXPECT_THAT(second.message(), HasSubstr("limits.waiting_calls_per_user is 1"));
+}
+TEST_F(LimitedCallsTest, AUserHasSoManyCalls) {
+  const CallSlots::Slot first(limited_.calls(), 1000), second(limited_.calls(), 1000);
+  EXPECT_TRUE(first.status.ok());
+  EXPECT_THAT(second.status.message(), HasSubstr("limits.calls_per_user is 1"));
 }
 
 // Two jobs of ada's on a node each, and a request for which one of them would be killed.
@@ -151,18 +197,16 @@ class PlanCallsTest : public QueryCallsTest {
     }
   }
   v1::Plan Planned() {
-    grpc::ClientContext context;
     v1::Plan plan;
-    status_ = stub_->PlanRequest(&context, request_, &plan);
+    status_ = service_.PlanRequest(call_, &request_, &plan);
     return plan;
   }
   v1::ExplainResponse Explained(int64_t job, bool compare) {
-    grpc::ClientContext context;
     v1::ExplainRequest request;
     request.set_id(job);
     request.set_compare(compare);
     v1::ExplainResponse response;
-    status_ = stub_->Explain(&context, request, &response);
+    status_ = service_.Explain(call_, &request, &response);
     return response;
   }
 
@@ -197,7 +241,7 @@ TEST_F(PlanCallsTest, AJobThatMadeWaySaysWhenItIsBackToThoseWhoMayAct) {
 
 TEST_F(PlanCallsTest, ADryRunSaysWhatElseCouldBeDoneWhereThatIsAskedFor) {
   EXPECT_THAT(Planned().without(), IsEmpty());
-  EXPECT_TRUE(status_.ok()) << status_.error_message();
+  EXPECT_TRUE(status_.ok()) << status_.message();
   request_.set_compare(true);
   const v1::Plan plan = Planned();
   ASSERT_EQ(plan.without_size(), 1);
@@ -205,23 +249,21 @@ TEST_F(PlanCallsTest, ADryRunSaysWhatElseCouldBeDoneWhereThatIsAskedFor) {
 }
 
 TEST_F(PlanCallsTest, AnExplanationLikewise) {
-  grpc::ClientContext context;
   v1::SubmitResponse submitted;
-  const grpc::Status status = stub_->Submit(&context, request_, &submitted);
-  ASSERT_TRUE(status.ok()) << status.error_message();
+  const absl::Status status = service_.Submit(call_, &request_, &submitted);
+  ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_THAT(Explained(submitted.id(), false).plans(0).without(), IsEmpty());
   const v1::Plan plan = Explained(submitted.id(), true).plans(0);
-  EXPECT_TRUE(status_.ok()) << status_.error_message();
+  EXPECT_TRUE(status_.ok()) << status_.message();
   ASSERT_EQ(plan.without_size(), 1);
   EXPECT_TRUE(plan.without(0).next_best());
 }
 
 // Each comparison takes many plans.
 TEST_F(PlanCallsTest, AnExplanationComparesTheNewestPlanAlone) {
-  grpc::ClientContext context;
   v1::SubmitResponse submitted;
-  const grpc::Status status = stub_->Submit(&context, request_, &submitted);
-  ASSERT_TRUE(status.ok()) << status.error_message();
+  const absl::Status status = service_.Submit(call_, &request_, &submitted);
+  ASSERT_TRUE(status.ok()) << status.message();
   const NodeId node(submitted.plan().nodes(0));
   ASSERT_TRUE(engine_.Cordon(Caller{0, "root", true}, node, true).ok());
   Settle();

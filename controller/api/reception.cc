@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/logging.h"
 #include "common/status.h"
-#include "controller/api/time_limit.h"
 
 namespace siding {
 namespace {
@@ -34,39 +33,35 @@ class Reception::Place {
   const uint32_t uid_;
 };
 
-Reception::Reception(const Identities& identities, const ServiceLimits& limits, Duration within)
-    : identities_(identities), limits_(limits), within_(within) {}
+Reception::Reception(const ServiceLimits& limits, Duration within) : limits_(limits), within_(within) {}
 
-absl::StatusOr<UserIdentity> Reception::Take(grpc::ServerContext& context, const std::string& method,
-                                             const std::function<bool()>& read) {
-  auto identity = identities_.UserOf({context, method});
+absl::StatusOr<UserIdentity> Reception::Take(Arrival& call, const std::string& method) {
+  auto identity = call.Who();
   if (!identity.ok()) {
-    Tell(method, absl::StrCat("from ", context.peer()), identity.status());
+    Tell(method, absl::StrCat("from ", call.peer()), identity.status());
     return identity;
   }
   const Place place(*this, identity->uid);
-  const absl::Status taken = place.status.ok() ? Read(context, identity->uid, read) : place.status;
+  const absl::Status taken = place.status.ok() ? Read(call, identity->uid) : place.status;
   if (taken.ok()) return identity;
   if (!absl::IsCancelled(taken)) Tell(method, absl::StrCat("by user ", identity->user), taken);
   return taken;
 }
 
-absl::Status Reception::Read(grpc::ServerContext& context, uint32_t uid, const std::function<bool()>& read) {
-  if (!AwaitTurn(uid, context)) {
-    if (context.IsCancelled()) return absl::CancelledError("the caller has gone");
+absl::Status Reception::Read(Arrival& call, uint32_t uid) {
+  if (!AwaitTurn(uid, call)) {
+    if (call.IsCancelled()) return absl::CancelledError("the caller has gone");
     return absl::ResourceExhaustedError(
         absl::StrCat("you have ", kReadAtOnce, " requests already that are not finished"));
   }
-  TimeLimit limit(context, within_);
-  const bool came = read();
-  const bool over = limit.IsOver();
+  const Arrival::End end = call.Read(within_);
   EndTurn(uid);
-  if (came) return absl::OkStatus();
-  if (over) {
+  if (end == Arrival::End::kCame) return absl::OkStatus();
+  if (end == Arrival::End::kOver) {
     return absl::DeadlineExceededError(
         absl::StrCat("the request was not there after ", FormatDuration(within_)));
   }
-  if (context.IsCancelled()) return absl::CancelledError("the caller has gone");
+  if (call.IsCancelled()) return absl::CancelledError("the caller has gone");
   return absl::InvalidArgumentError("expected one message, which is this call's request");
 }
 
@@ -96,12 +91,12 @@ void Reception::Leave(uint32_t uid) {
   --all_;
 }
 
-bool Reception::AwaitTurn(uint32_t uid, const grpc::ServerContext& context) {
+bool Reception::AwaitTurn(uint32_t uid, const Arrival& call) {
   const auto until = std::chrono::steady_clock::now() + within_;
   MutexLock lock(mutex_);
   // Root is not kept waiting by clients of its own that hang.
   while (uid != 0 && by_user_[uid].read >= kReadAtOnce) {
-    if (context.IsCancelled() || std::chrono::steady_clock::now() >= until) return false;
+    if (call.IsCancelled() || std::chrono::steady_clock::now() >= until) return false;
     turn_.WaitFor(mutex_, kLook);
   }
   ++by_user_[uid].read;

@@ -5,10 +5,7 @@
 // and never finished them, without a credential, thus had the controller keep what it sent.
 #pragma once
 
-#include <grpcpp/server_context.h>
-
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <string>
 
@@ -16,22 +13,36 @@
 #include "common/mutex.h"
 #include "common/units.h"
 #include "controller/api/limits.h"
-#include "controller/identity/identity.h"
+#include "controller/identity/user.h"
 
 namespace siding {
+
+// A call whose request is on its way.
+class Arrival {
+ public:
+  enum class End : uint8_t { kCame, kOver, kNothing };
+
+  virtual ~Arrival() = default;
+  virtual std::string peer() const = 0;  // for people
+  // kUnauthenticated: the caller is not known. kPermissionDenied: it is known, and may not. Asked once.
+  virtual absl::StatusOr<UserIdentity> Who() = 0;
+  virtual bool IsCancelled() const = 0;
+  // Brings the request in, and blocks until it is there. kOver: it was not within that time. kNothing: what
+  // came is none.
+  virtual End Read(Duration within) = 0;
+};
 
 // Thread-safe.
 class Reception {
  public:
-  // `identities` must outlive it. A request that is not there `within` that time is given up.
-  Reception(const Identities& identities, const ServiceLimits& limits, Duration within);
+  // A request that is not there `within` that time is given up.
+  Reception(const ServiceLimits& limits, Duration within);
 
-  // Who calls, once `read` has brought the request in; it blocks until then, and is false if nothing came.
-  // kUnauthenticated, kPermissionDenied: see Identities. kResourceExhausted, naming the limit: too many
-  // requests of this user's are on their way. kCancelled: the caller has gone. kDeadlineExceeded: the request
-  // did not come in time. kInvalidArgument: what came is none.
-  absl::StatusOr<UserIdentity> Take(grpc::ServerContext& context, const std::string& method,
-                                    const std::function<bool()>& read);
+  // Who calls, once the request is there; blocks until then. kUnauthenticated, kPermissionDenied: see
+  // Arrival. kResourceExhausted, naming the limit: too many requests of this user's are on their way.
+  // kCancelled: the caller has gone. kDeadlineExceeded: the request did not come in time. kInvalidArgument:
+  // what came is none.
+  absl::StatusOr<UserIdentity> Take(Arrival& call, const std::string& method);
 
  private:
   // Of one user, by number. Each holds memory as long as its message.
@@ -46,12 +57,11 @@ class Reception {
   absl::Status Enter(uint32_t uid);
   void Leave(uint32_t uid);
   // False: its turn has not come, and the caller has gone or the time is over.
-  bool AwaitTurn(uint32_t uid, const grpc::ServerContext& context);
+  bool AwaitTurn(uint32_t uid, const Arrival& call);
   void EndTurn(uint32_t uid);
-  absl::Status Read(grpc::ServerContext& context, uint32_t uid, const std::function<bool()>& read);
+  absl::Status Read(Arrival& call, uint32_t uid);
   void Tell(const std::string& method, const std::string& caller, const absl::Status& why);
 
-  const Identities& identities_;
   const ServiceLimits limits_;
   const Duration within_;
 

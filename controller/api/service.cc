@@ -12,7 +12,6 @@
 #include "common/mutex.h"
 #include "common/status.h"
 #include "controller/api/views.h"
-#include "controller/wire/grpc_status.h"
 #include "controller/wire/wire.h"
 #include "policy/policy_text.h"
 
@@ -81,7 +80,12 @@ class JobFilter {
 
 ApiService::ApiService(Engine& engine, PolicyWatcher& policy, const ServiceLimits& limits,
                        JournalBackup* backup)
-    : engine_(engine), policy_(policy), backup_(backup), waiting_calls_(limits), planning_calls_(limits) {}
+    : engine_(engine),
+      policy_(policy),
+      backup_(backup),
+      calls_(limits),
+      waiting_calls_(limits),
+      planning_calls_(limits) {}
 
 Caller ApiService::CallerOf(const ApiCall& call) const {
   const UserIdentity& identity = call.identity;
@@ -93,10 +97,10 @@ void ApiService::NoteRefusal(const Caller& caller, const char* method, const std
                  absl::StrCat(method, " by user ", caller.user, " is refused: ", why));
 }
 
-grpc::Status ApiService::Reply(const Caller& caller, const char* method, const absl::Status& status) const {
+absl::Status ApiService::Reply(const Caller& caller, const char* method, const absl::Status& status) const {
   if (absl::IsPermissionDenied(status) || absl::IsResourceExhausted(status) || absl::IsNotFound(status))
     NoteRefusal(caller, method, std::string(status.message()));
-  return ToGrpc(status);
+  return status;
 }
 
 MaySeeJob ApiService::SeenBy(const Caller& caller) const {
@@ -112,18 +116,18 @@ absl::StatusOr<JobSpec> ApiService::SpecOf(const v1::SubmitRequest& request,
   return spec;
 }
 
-grpc::Status ApiService::Submit(const ApiCall& call, const v1::SubmitRequest* request,
+absl::Status ApiService::Submit(const ApiCall& call, const v1::SubmitRequest* request,
                                 v1::SubmitResponse* response) {
   const Caller caller = CallerOf(call);
   auto spec = SpecOf(*request, call.identity);
-  if (!spec.ok()) return ToGrpc(spec.status());
+  if (!spec.ok()) return spec.status();
   if (request->request_key().size() > kLongestKey) {
-    return ToGrpc(absl::InvalidArgumentError(absl::StrCat("request_key: ", request->request_key().size(),
-                                                          " bytes; expected up to ", kLongestKey)));
+    return absl::InvalidArgumentError(
+        absl::StrCat("request_key: ", request->request_key().size(), " bytes; expected up to ", kLongestKey));
   }
   const bool plans = spec->kind == JobKind::kOnDemand && !caller.is_operator;
   const CallSlots::Slot slot(planning_calls_, plans ? caller.uid : 0);
-  if (!slot.status.ok()) return ToGrpc(slot.status);
+  if (!slot.status.ok()) return slot.status;
   FaultHere<"api.submit: a job is about to be submitted">();
   const auto submitted = engine_.Submit(caller, *std::move(spec), request->request_key());
   if (!submitted.ok()) return Reply(caller, __func__, submitted.status());
@@ -134,26 +138,26 @@ grpc::Status ApiService::Submit(const ApiCall& call, const v1::SubmitRequest* re
       *response->mutable_plan() = ShowPlan(state, *submitted->plan, SeenBy(caller));
     });
   }
-  return grpc::Status::OK;
+  return absl::OkStatus();
 }
 
-grpc::Status ApiService::PlanRequest(const ApiCall& call, const v1::SubmitRequest* request,
+absl::Status ApiService::PlanRequest(const ApiCall& call, const v1::SubmitRequest* request,
                                      v1::Plan* response) {
   const Caller caller = CallerOf(call);
   auto spec = SpecOf(*request, call.identity);
-  if (!spec.ok()) return ToGrpc(spec.status());
+  if (!spec.ok()) return spec.status();
   const CallSlots::Slot slot(planning_calls_, caller.is_operator ? 0 : caller.uid);
-  if (!slot.status.ok()) return ToGrpc(slot.status);
+  if (!slot.status.ok()) return slot.status;
   spec = engine_.WithDeadline(*std::move(spec));
   if (!spec.ok()) return Reply(caller, __func__, spec.status());
   const auto plan = engine_.DryRun(caller, *spec, request->compare());
   if (!plan.ok()) return Reply(caller, __func__, plan.status());
   engine_.Read([&](const ClusterState& state) { *response = ShowPlan(state, *plan, SeenBy(caller)); });
   response->set_start_by_us(ToMicros(spec->start_by));
-  return grpc::Status::OK;
+  return absl::OkStatus();
 }
 
-grpc::Status ApiService::Explain(const ApiCall& call, const v1::ExplainRequest* request,
+absl::Status ApiService::Explain(const ApiCall& call, const v1::ExplainRequest* request,
                                  v1::ExplainResponse* response) {
   const Caller caller = CallerOf(call);
   absl::Status result;
@@ -190,14 +194,14 @@ grpc::Status ApiService::Explain(const ApiCall& call, const v1::ExplainRequest* 
   engine_.Read([&](const ClusterState& state) {
     for (const Plan& plan : plans) *response->add_plans() = ShowPlan(state, plan, SeenBy(caller));
   });
-  return grpc::Status::OK;
+  return absl::OkStatus();
 }
 
-grpc::Status ApiService::ListJobs(const ApiCall& call, const v1::ListJobsRequest* request,
+absl::Status ApiService::ListJobs(const ApiCall& call, const v1::ListJobsRequest* request,
                                   v1::ListJobsResponse* response) {
   const Caller caller = CallerOf(call);
   const absl::StatusOr<JobFilter> filter = JobFilter::Of(*request);
-  if (!filter.ok()) return ToGrpc(filter.status());
+  if (!filter.ok()) return filter.status();
   const bool ended = request->all() || filter->WantsEnded();
   const std::set<int64_t> ids(request->ids().begin(), request->ids().end());
   std::string missing;
@@ -227,20 +231,20 @@ grpc::Status ApiService::ListJobs(const ApiCall& call, const v1::ListJobsRequest
     }
   };
   engine_.Read(look);
-  while (from && !call.context.IsCancelled()) {
+  while (from && !call.cancelled()) {
     std::this_thread::sleep_for(kBreath);
     engine_.Read(look);
   }
   if (!missing.empty()) {
     NoteRefusal(caller, __func__, missing);
-    return grpc::Status(grpc::StatusCode::NOT_FOUND, missing);
+    return absl::NotFoundError(missing);
   }
   std::vector<v1::Job*> views;
   for (v1::Job& view : *response->mutable_jobs()) {
     if (waiting.contains(JobId(view.id()))) views.push_back(&view);
   }
   AddBacks(views);
-  return grpc::Status::OK;
+  return absl::OkStatus();
 }
 
 void ApiService::AddBacks(const std::vector<v1::Job*>& views) const {
@@ -252,40 +256,40 @@ void ApiService::AddBacks(const std::vector<v1::Job*>& views) const {
   }
 }
 
-grpc::Status ApiService::ListNodes(const ApiCall&, const v1::ListNodesRequest*,
+absl::Status ApiService::ListNodes(const ApiCall&, const v1::ListNodesRequest*,
                                    v1::ListNodesResponse* response) {
   // All who can connect may see the nodes.
   engine_.Read([&](const ClusterState& state) { *response = ShowNodes(state); });
-  return grpc::Status::OK;
+  return absl::OkStatus();
 }
 
-grpc::Status ApiService::Events(const ApiCall& call, const v1::EventsRequest* request,
-                                grpc::internal::WriterInterface<v1::Event>* writer) {
+absl::Status ApiService::Events(const ApiCall& call, const v1::EventsRequest* request,
+                                const Sink<v1::Event>& sink) {
   const Caller caller = CallerOf(call);
   const WaitingCalls::Slot slot(waiting_calls_, caller.uid);
-  if (!slot.status.ok()) return ToGrpc(slot.status);
+  if (!slot.status.ok()) return slot.status;
   if (const JobId job(request->job()); job != JobId() && !request->follow()) {
     std::string missing;
     engine_.Read([&](const ClusterState& state) {
       const auto it = state.jobs.find(job);
       if (it == state.jobs.end() || !engine_.MaySee(caller, it->second)) missing = WhyUnknown(state, job);
     });
-    if (!missing.empty()) return grpc::Status(grpc::StatusCode::NOT_FOUND, missing);
+    if (!missing.empty()) return absl::NotFoundError(missing);
   }
   int64_t seq = request->after_seq();
-  while (!stopping_ && !call.context.IsCancelled()) {
+  while (!stopping_ && !call.cancelled()) {
     const std::vector<Event> events =
         engine_.EventsAfter(seq, kEventBatch, request->follow() ? kEventWait : Duration(0));
     if (events.empty() && !request->follow()) break;
     if (!events.empty()) seq = events.back().seq;
     for (const Event* event : VisibleOf(events, caller, JobId(request->job()))) {
       if (ToMicros(event->at) < request->since_us()) continue;
-      if (!writer->Write(ShowEvent(*event))) return grpc::Status::OK;  // the reader has gone
+      if (!sink(ShowEvent(*event))) return absl::OkStatus();  // the reader has gone
     }
     if (!events.empty() && events.size() < kEventBatch && request->follow())
       std::this_thread::sleep_for(kEventPause);
   }
-  return grpc::Status::OK;
+  return absl::OkStatus();
 }
 
 std::vector<const Event*> ApiService::VisibleOf(const std::vector<Event>& events, const Caller& caller,
@@ -302,7 +306,7 @@ std::vector<const Event*> ApiService::VisibleOf(const std::vector<Event>& events
   return visible;
 }
 
-grpc::Status ApiService::ListCheckpoints(const ApiCall& call, const v1::ListCheckpointsRequest* request,
+absl::Status ApiService::ListCheckpoints(const ApiCall& call, const v1::ListCheckpointsRequest* request,
                                          v1::ListCheckpointsResponse* response) {
   const Caller caller = CallerOf(call);
   engine_.Read([&](const ClusterState& state) {
@@ -316,14 +320,14 @@ grpc::Status ApiService::ListCheckpoints(const ApiCall& call, const v1::ListChec
       }
     }
   });
-  return grpc::Status::OK;
+  return absl::OkStatus();
 }
 
-grpc::Status ApiService::VerifyCheckpoint(const ApiCall& call, const v1::CheckpointRef* request,
+absl::Status ApiService::VerifyCheckpoint(const ApiCall& call, const v1::CheckpointRef* request,
                                           v1::VerifyResponse* response) {
   const Caller caller = CallerOf(call);
   const WaitingCalls::Slot slot(waiting_calls_, caller.uid);
-  if (!slot.status.ok()) return ToGrpc(slot.status);
+  if (!slot.status.ok()) return slot.status;
   // Shared with the callback, which may come after this call has given up.
   struct Answer {
     Mutex mutex;
@@ -342,13 +346,13 @@ grpc::Status ApiService::VerifyCheckpoint(const ApiCall& call, const v1::Checkpo
   while (!answer->ready.WaitFor(
       answer->mutex, kEventWait,
       [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(answer->mutex) { return answer->by_rank.has_value(); })) {
-    if (stopping_ || call.context.IsCancelled()) return grpc::Status::CANCELLED;
+    if (stopping_ || call.cancelled()) return absl::CancelledError("the caller has gone");
   }
   for (const auto& [rank, result] : *answer->by_rank) {
     // Says nothing of the image. Not kUnavailable: to a client that means that there is no controller.
     if (result.code() == static_cast<int>(absl::StatusCode::kUnavailable)) {
-      return ToGrpc(absl::AbortedError(absl::StrCat("checkpoint ", request->id(), " was not verified: rank ",
-                                                    rank, ": ", result.message())));
+      return absl::AbortedError(absl::StrCat("checkpoint ", request->id(), " was not verified: rank ", rank,
+                                             ": ", result.message()));
     }
   }
   response->set_good(true);
@@ -363,136 +367,135 @@ grpc::Status ApiService::VerifyCheckpoint(const ApiCall& call, const v1::Checkpo
     verified.set_files(result.files_size());
     for (const v1::ImageFile& file : result.files()) verified.set_bytes(verified.bytes() + file.size());
   }
-  return grpc::Status::OK;
+  return absl::OkStatus();
 }
 
-grpc::Status ApiService::DeleteCheckpoint(const ApiCall& call, const v1::CheckpointRef* request, v1::Empty*) {
+absl::Status ApiService::DeleteCheckpoint(const ApiCall& call, const v1::CheckpointRef* request, v1::Empty*) {
   const Caller caller = CallerOf(call);
   return Reply(caller, __func__, engine_.DeleteCheckpoint(caller, CheckpointId(request->id())));
 }
 
-grpc::Status ApiService::Suspend(const ApiCall& call, const v1::JobRef* request, v1::Empty*) {
+absl::Status ApiService::Suspend(const ApiCall& call, const v1::JobRef* request, v1::Empty*) {
   const Caller caller = CallerOf(call);
   return Reply(caller, __func__, engine_.Suspend(caller, JobId(request->id())));
 }
 
-grpc::Status ApiService::Resume(const ApiCall& call, const v1::JobRef* request, v1::Empty*) {
+absl::Status ApiService::Resume(const ApiCall& call, const v1::JobRef* request, v1::Empty*) {
   const Caller caller = CallerOf(call);
   return Reply(caller, __func__, engine_.Resume(caller, JobId(request->id())));
 }
 
-grpc::Status ApiService::Checkpoint(const ApiCall& call, const v1::CheckpointRequest* request,
+absl::Status ApiService::Checkpoint(const ApiCall& call, const v1::CheckpointRequest* request,
                                     v1::CheckpointResponse* response) {
   const Caller caller = CallerOf(call);
   const auto id = engine_.Checkpoint(caller, JobId(request->id()), FromProto(request->tier()));
   if (!id.ok()) return Reply(caller, __func__, id.status());
   response->set_checkpoint(id->value());
-  return grpc::Status::OK;
+  return absl::OkStatus();
 }
 
-grpc::Status ApiService::Vacate(const ApiCall& call, const v1::CheckpointRequest* request, v1::Empty*) {
+absl::Status ApiService::Vacate(const ApiCall& call, const v1::CheckpointRequest* request, v1::Empty*) {
   const Caller caller = CallerOf(call);
   return Reply(caller, __func__, engine_.Vacate(caller, JobId(request->id()), FromProto(request->tier())));
 }
 
-grpc::Status ApiService::Migrate(const ApiCall& call, const v1::MigrateRequest* request, v1::Empty*) {
+absl::Status ApiService::Migrate(const ApiCall& call, const v1::MigrateRequest* request, v1::Empty*) {
   const Caller caller = CallerOf(call);
   std::vector<NodeId> nodes;
   for (const std::string& node : request->nodes()) nodes.emplace_back(node);
   return Reply(caller, __func__, engine_.Migrate(caller, JobId(request->id()), std::move(nodes)));
 }
 
-grpc::Status ApiService::Restart(const ApiCall& call, const v1::RestartRequest* request, v1::Empty*) {
+absl::Status ApiService::Restart(const ApiCall& call, const v1::RestartRequest* request, v1::Empty*) {
   const Caller caller = CallerOf(call);
   return Reply(caller, __func__, engine_.Restart(caller, JobId(request->id()), request->running()));
 }
 
-grpc::Status ApiService::Hold(const ApiCall& call, const v1::JobRef* request, v1::Empty*) {
+absl::Status ApiService::Hold(const ApiCall& call, const v1::JobRef* request, v1::Empty*) {
   const Caller caller = CallerOf(call);
   return Reply(caller, __func__, engine_.Hold(caller, JobId(request->id())));
 }
 
-grpc::Status ApiService::Release(const ApiCall& call, const v1::JobRef* request, v1::Empty*) {
+absl::Status ApiService::Release(const ApiCall& call, const v1::JobRef* request, v1::Empty*) {
   const Caller caller = CallerOf(call);
   return Reply(caller, __func__, engine_.Release(caller, JobId(request->id())));
 }
 
-grpc::Status ApiService::Update(const ApiCall& call, const v1::UpdateRequest* request, v1::Empty*) {
+absl::Status ApiService::Update(const ApiCall& call, const v1::UpdateRequest* request, v1::Empty*) {
   const Caller caller = CallerOf(call);
   const auto change = FromProto(*request);
-  if (!change.ok()) return ToGrpc(change.status());
+  if (!change.ok()) return change.status();
   return Reply(caller, __func__, engine_.Update(caller, JobId(request->id()), *change));
 }
 
-grpc::Status ApiService::Kill(const ApiCall& call, const v1::JobRef* request, v1::Empty*) {
+absl::Status ApiService::Kill(const ApiCall& call, const v1::JobRef* request, v1::Empty*) {
   const Caller caller = CallerOf(call);
   return Reply(caller, __func__, engine_.Kill(caller, JobId(request->id())));
 }
 
-grpc::Status ApiService::Cordon(const ApiCall& call, const v1::NodeRef* request, v1::Empty*) {
+absl::Status ApiService::Cordon(const ApiCall& call, const v1::NodeRef* request, v1::Empty*) {
   const Caller caller = CallerOf(call);
   return Reply(caller, __func__, engine_.Cordon(caller, NodeId(request->name()), true));
 }
 
-grpc::Status ApiService::Uncordon(const ApiCall& call, const v1::NodeRef* request, v1::Empty*) {
+absl::Status ApiService::Uncordon(const ApiCall& call, const v1::NodeRef* request, v1::Empty*) {
   const Caller caller = CallerOf(call);
   return Reply(caller, __func__, engine_.Cordon(caller, NodeId(request->name()), false));
 }
 
-grpc::Status ApiService::Lose(const ApiCall& call, const v1::NodeRef* request, v1::Empty*) {
+absl::Status ApiService::Lose(const ApiCall& call, const v1::NodeRef* request, v1::Empty*) {
   const Caller caller = CallerOf(call);
   return Reply(caller, __func__, engine_.Lose(caller, NodeId(request->name())));
 }
 
-grpc::Status ApiService::Site(const ApiCall&, const v1::Empty*, v1::SiteInfo* response) {
+absl::Status ApiService::Site(const ApiCall&, const v1::Empty*, v1::SiteInfo* response) {
   // All who can connect may know where to submit.
   response->set_cluster_manager(engine_.ClusterManager());
   response->set_now_us(ToMicros(engine_.Now()));
-  return grpc::Status::OK;
+  return absl::OkStatus();
 }
 
-grpc::Status ApiService::ShowPolicy(const ApiCall&, const v1::Empty*, v1::PolicyInForce* response) {
+absl::Status ApiService::ShowPolicy(const ApiCall&, const v1::Empty*, v1::PolicyInForce* response) {
   // All who can connect may know the rules.
   const PolicyWatcher::InForce current = policy_.Current();
   response->set_yaml(ToYaml(current.policy));
   response->set_file(policy_.file());
   response->set_loaded_us(ToMicros(current.loaded));
   response->set_problem(current.problem);
-  return grpc::Status::OK;
+  return absl::OkStatus();
 }
 
-grpc::Status ApiService::ReloadPolicy(const ApiCall& call, const v1::Empty*, v1::PolicyReloaded* response) {
+absl::Status ApiService::ReloadPolicy(const ApiCall& call, const v1::Empty*, v1::PolicyReloaded* response) {
   const Caller caller = CallerOf(call);
   if (!caller.is_operator) {
     return Reply(caller, __func__, absl::PermissionDeniedError("only operators may reload the policy"));
   }
   spdlog::info("{} asks for the policy to be loaded again", caller.user);
   const auto reloaded = policy_.Reload();
-  if (!reloaded.ok()) return ToGrpc(reloaded.status());
+  if (!reloaded.ok()) return reloaded.status();
   response->set_file(policy_.file());
   response->mutable_changes()->Assign(reloaded->changes.begin(), reloaded->changes.end());
   response->mutable_warnings()->Assign(reloaded->warnings.begin(), reloaded->warnings.end());
-  return grpc::Status::OK;
+  return absl::OkStatus();
 }
 
-grpc::Status ApiService::Backup(const ApiCall& call, const v1::Empty*,
-                                grpc::internal::WriterInterface<v1::BackupPart>* writer) {
+absl::Status ApiService::Backup(const ApiCall& call, const v1::Empty*, const Sink<v1::BackupPart>& sink) {
   const Caller caller = CallerOf(call);
   if (!caller.is_operator || backup_ == nullptr) {
     return Reply(caller, __func__, absl::PermissionDeniedError("only operators may copy the journal"));
   }
   const WaitingCalls::Slot slot(waiting_calls_, caller.uid);
-  if (!slot.status.ok()) return ToGrpc(slot.status);
+  if (!slot.status.ok()) return slot.status;
   spdlog::info("{} takes a copy of the journal", caller.user);
   JournalBackup::Reader reader;
-  reader.wants = [&] { return !stopping_ && !call.context.IsCancelled(); };
+  reader.wants = [&] { return !stopping_ && !call.cancelled(); };
   reader.take = [&](int64_t total, const std::string& bytes) {
     v1::BackupPart part;
     part.set_total(total);
     part.set_data(bytes);
-    return !stopping_ && writer->Write(part);
+    return !stopping_ && sink(part);
   };
-  return ToGrpc(backup_->Send(reader));
+  return backup_->Send(reader);
 }
 
 }  // namespace siding

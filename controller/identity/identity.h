@@ -4,21 +4,14 @@
 
 #include <grpcpp/server_context.h>
 
-#include <cstdint>
 #include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "common/ids.h"
+#include "controller/identity/user.h"
 
 namespace siding {
-
-// An account of this machine.
-struct UserIdentity {
-  uint32_t uid = 0;
-  uint32_t gid = 0;
-  std::string user;  // "uid:1234" if the system knows no name
-};
 
 // A caller that may run an agent.
 struct AgentIdentity {

@@ -72,6 +72,9 @@ ONLY_FOR = {"controller/ha": ["controller/main.cc"]}
 # What must stay free of wire, database and logging.
 PURE = ["model", "planner", "controller/platform/platform", "controller/platform/standalone", "common/units", "common/ids", "common/clock"]
 IMPURE = re.compile(r"^(grpc|grpcpp|google/protobuf|siding/v1|sqlite3|spdlog|yaml-cpp|nlohmann)")
+# The service knows no way by which calls come; these are the ways, and what is theirs.
+WAYS = ("controller/api/grpc_api", "controller/api/time_limit")
+OF_A_WAY = re.compile(r"^(grpc|grpcpp|microhttpd)|grpc\.pb\.h$|^controller/identity/identity\.h$|^controller/wire/grpc_status\.h$")
 FOLDERS = ["common", "model", "policy", "planner", "store", "controller", "agent", "cli", "siding/v1", "sim", "spank"]
 
 
@@ -85,6 +88,8 @@ def violations(path, text):
     for included in includes(text):
         if any(path.startswith(pure) for pure in PURE) and IMPURE.match(included):
             found.append(f"{path} is pure and includes {included}")
+        if path.startswith("controller/api/") and not path.startswith(WAYS) and OF_A_WAY.search(included):
+            found.append(f"{path} includes {included}: the service knows no way by which calls come")
         for folder, users in ONLY_FOR.items():
             if included.startswith(folder + "/") and not path.startswith(folder + "/") and path not in users:
                 found.append(f"{path} includes {included}, which is only for {', '.join(users)}")
@@ -110,6 +115,10 @@ class Dependencies(unittest.TestCase):
 
     def test_a_planner_that_logs_is_found(self):
         self.assertTrue(violations("planner/x.cc", '#include "spdlog/spdlog.h"\n'))
+
+    def test_a_service_that_knows_how_calls_come_is_found(self):
+        self.assertTrue(violations("controller/api/service.h", "#include <grpcpp/server_context.h>\n"))
+        self.assertFalse(violations("controller/api/grpc_api.cc", "#include <grpcpp/server_context.h>\n"))
 
     def test_an_agent_that_knows_the_controller_is_found(self):
         self.assertTrue(violations("agent/x.cc", '#include "controller/engine/state/cluster_state.h"\n'))

@@ -27,6 +27,8 @@ Fields LimitFields(ServiceLimits& limits) {
           {"calls_per_user", Whole(limits.calls_per_user, 1, kMost)},
           {"planning_calls_per_user", Whole(limits.planning_calls_per_user, 1, kMost)},
           {"calls_per_connection", Whole(limits.calls_per_connection, 1, kMost)},
+          {"page_connections", Whole(limits.page_connections, 1, kMost)},
+          {"page_connections_per_host", Whole(limits.page_connections_per_host, 1, kMost)},
           {"threads", Whole(limits.threads, 2, kMost)}};
 }
 
@@ -127,6 +129,7 @@ absl::StatusOr<ControllerConfig> ParseControllerConfig(const std::string& text, 
              {"heartbeat", Span(config.heartbeat)},
              {"metrics_port", Whole(config.metrics_port, 0, 65535)},
              {"metrics_address", ParsedInto(config.metrics_address, ParseMetricsAddress)},
+             {"page", Text(config.page)},
              {"keep_ended", Span(config.retention.keep_ended)},
              {"keep_ended_jobs", Whole(config.retention.keep_ended_jobs, 0, kMost)},
              {"log_level", Text(config.log_level)},

@@ -56,6 +56,7 @@ struct ControllerConfig {
   Duration heartbeat = std::chrono::seconds(5);
   int metrics_port = 0;                       // 0: none
   std::string metrics_address = "127.0.0.1";  // of an interface, or all: 0.0.0.0, ::
+  std::string page;                           // "127.0.0.1:PORT" for the operators' page; empty: none
   std::string log_level = "info";
   ServiceLimits limits;
   Retention retention;

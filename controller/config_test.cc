@@ -46,6 +46,15 @@ TEST(Config, MetricsAreForThisMachineUnlessAnAddressIsGiven) {
   EXPECT_EQ(ParseControllerConfig("metrics_address: '::'", "c.yaml")->metrics_address, "[::]");
   EXPECT_THAT(ErrorOf("metrics_address: localhost"), HasSubstr("metrics_address: expected an IP address"));
 }
+TEST(Config, ThePageIsServedNowhereByDefault) {
+  EXPECT_EQ(ParseControllerConfig("", "c.yaml")->page, "");
+  const auto config = ParseControllerConfig(
+      "page: 127.0.0.1:7480\nlimits: {page_connections: 9, page_connections_per_host: 3}\n", "c.yaml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->page, "127.0.0.1:7480");
+  EXPECT_EQ(config->limits.page_connections, 9);
+  EXPECT_EQ(config->limits.page_connections_per_host, 3);
+}
 TEST(Config, PortsHaveARange) { EXPECT_THAT(ErrorOf("metrics_port: 70000"), HasSubstr("from 0 to 65535")); }
 
 TEST(Config, ReadsWhatASiteWithSlurmSays) {

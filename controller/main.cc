@@ -33,6 +33,7 @@
 #include "controller/metrics/metrics.h"
 #include "controller/policy_watcher.h"
 #include "controller/server.h"
+#include "page/server/page.h"
 #include "policy/policy_file.h"
 
 namespace siding {
@@ -65,6 +66,21 @@ LeaseOptions LeaseFor(const ControllerConfig& config) {
           .shared = config.shared_state,
           .address = AddressOf(config),
           .end_if_stuck = config.standby};
+}
+
+// nullptr if none is wanted.
+absl::StatusOr<std::unique_ptr<page::PageServer>> ServePage(const ControllerConfig& config, ApiService& api,
+                                                            const Clock& clock) {
+  if (config.page.empty()) return nullptr;
+  page::HttpOptions options{.address = config.page,
+                            .connections = config.limits.page_connections,
+                            .connections_per_host = config.limits.page_connections_per_host};
+  return page::PageServer::Start(options, api, clock);
+}
+
+absl::Status CheckPage(const ControllerConfig& config) {
+  const std::string problem = config.page.empty() ? "" : page::ProblemOfAddress(config.page);
+  return problem.empty() ? absl::OkStatus() : absl::InvalidArgumentError(absl::StrCat("page: ", problem));
 }
 
 // Says so whenever the machine's clock has been set.
@@ -149,12 +165,14 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
                             builder.RegisterService(&gateway);
                             builder.RegisterService(&grpc_api);
                           }));
+  SIDING_ASSIGN_OR_RETURN(std::unique_ptr<page::PageServer> page, ServePage(config, api, clock));
   SIDING_ASSIGN_OR_RETURN(const auto session, manager->Connect(engine));
 
   ExpiryWatch certificate(config.listen.empty() ? "" : config.tls.certificate, clock);
   const absl::Status ended = Serve(engine, policy_watcher, *lease, ClockWatch(clock), certificate,
                                    StepDown(config, engine), signals);
   spdlog::info("stopping; jobs continue to run");
+  page.reset();
   server->Close();
   api.Stop();
   gateway.CloseAll();
@@ -216,6 +234,9 @@ int Main(int argc, char** argv) {
   auto* policy_file = app.add_option("--policy", flags.policy, "policy file (see policies/default.yaml)");
   auto* beat = app.add_option("--heartbeat", heartbeat, "how often agents report, such as 5s");
   auto* port = app.add_option("--metrics-port", flags.metrics_port, "Prometheus metrics; 0: none");
+  auto* page = app.add_option(
+      "--page", flags.page,
+      "127.0.0.1:PORT for the operators' page, which shows and changes nothing; default: none");
   auto* level = app.add_option("--log-level", flags.log_level, "trace, debug, info, warning or error");
   std::string identity;
   auto* listen = app.add_option("--listen", flags.listen,
@@ -249,6 +270,7 @@ int Main(int argc, char** argv) {
   if (*standby) config->standby = flags.standby;
   if (*policy_file) config->policy = flags.policy;
   if (*port) config->metrics_port = flags.metrics_port;
+  if (*page) config->page = flags.page;
   if (*level) config->log_level = flags.log_level;
   if (*listen) config->listen = flags.listen;
   if (*ca) config->tls.ca = flags.tls.ca;
@@ -264,6 +286,7 @@ int Main(int argc, char** argv) {
     if (!parsed.ok()) return fail(Annotate(parsed.status(), "--heartbeat"));
     config->heartbeat = *parsed;
   }
+  if (absl::Status page_address = CheckPage(*config); !page_address.ok()) return fail(page_address);
   auto policy =
       config->policy.empty() ? absl::StatusOr<PolicyFile>(PolicyFile()) : LoadPolicyFile(config->policy);
   if (!policy.ok()) return fail(policy.status());

@@ -27,6 +27,9 @@ struct ServiceLimits {
   int planning_calls_per_user = 4;
   // Of one connection, at a time: a client that wants more waits.
   int calls_per_connection = 100;
+  // Of the operators' page, open at a time, whose ever they are; none holds a thread.
+  int page_connections = 512;
+  int page_connections_per_host = 256;
   // Of the server. More than waiting_calls and arriving_calls, so that the other calls find one.
   int threads = 1024;
 

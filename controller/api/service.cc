@@ -278,18 +278,33 @@ absl::Status ApiService::Events(const ApiCall& call, const v1::EventsRequest* re
   }
   int64_t seq = request->after_seq();
   while (!stopping_ && !call.cancelled()) {
-    const std::vector<Event> events =
-        engine_.EventsAfter(seq, kEventBatch, request->follow() ? kEventWait : Duration(0));
-    if (events.empty() && !request->follow()) break;
-    if (!events.empty()) seq = events.back().seq;
-    for (const Event* event : VisibleOf(events, caller, JobId(request->job()))) {
-      if (ToMicros(event->at) < request->since_us()) continue;
-      if (!sink(ShowEvent(*event))) return absl::OkStatus();  // the reader has gone
+    const EventPart part =
+        EventsAfter(call, *request, seq, kEventBatch, request->follow() ? kEventWait : Duration(0));
+    const bool empty = part.next == seq;
+    if (empty && !request->follow()) break;
+    seq = part.next;
+    for (const v1::Event& event : part.events) {
+      if (!sink(event)) return absl::OkStatus();  // the reader has gone
     }
-    if (!events.empty() && events.size() < kEventBatch && request->follow())
-      std::this_thread::sleep_for(kEventPause);
+    if (!empty && !part.more && request->follow()) std::this_thread::sleep_for(kEventPause);
   }
   return absl::OkStatus();
+}
+
+int64_t ApiService::NewestEvent() const {
+  int64_t newest = 0;
+  engine_.Read([&](const ClusterState& state) { newest = state.last_seq; });
+  return newest;
+}
+
+ApiService::EventPart ApiService::EventsAfter(const ApiCall& call, const v1::EventsRequest& request,
+                                              int64_t seq, size_t limit, Duration wait) const {
+  const std::vector<Event> events = engine_.EventsAfter(seq, limit, wait);
+  EventPart part{.next = events.empty() ? seq : events.back().seq, .more = events.size() == limit};
+  for (const Event* event : VisibleOf(events, CallerOf(call), JobId(request.job()))) {
+    if (ToMicros(event->at) >= request.since_us()) part.events.push_back(ShowEvent(*event));
+  }
+  return part;
 }
 
 std::vector<const Event*> ApiService::VisibleOf(const std::vector<Event>& events, const Caller& caller,

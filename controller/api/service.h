@@ -59,6 +59,17 @@ class ApiService final {
   absl::Status ReloadPolicy(const ApiCall&, const v1::Empty*, v1::PolicyReloaded*);
   absl::Status Backup(const ApiCall&, const v1::Empty*, const Sink<v1::BackupPart>&);
 
+  // ---- For ways that follow the events without a thread for each follower. ----
+  int64_t NewestEvent() const;
+  struct EventPart {
+    std::vector<v1::Event> events;  // as far as the caller may see them
+    int64_t next = 0;               // the sequence on which the next part follows
+    bool more = false;              // there is one already, or may be
+  };
+  // Of the first `limit` events after `seq`; waits up to `wait` for the first of them. Takes no slot.
+  EventPart EventsAfter(const ApiCall&, const v1::EventsRequest&, int64_t seq, size_t limit,
+                        Duration wait) const;
+
  private:
   Caller CallerOf(const ApiCall& call) const;
   // The answer to a call that asked the engine for something. The log tells of those who asked for what they

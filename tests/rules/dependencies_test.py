@@ -19,7 +19,9 @@ OURS = {
     "planner": ["model", "common"],
     "store": ["common"],
     "policy": ["model", "common"],
-    "controller": ["model", "planner", "policy", "common", "siding/v1"],
+    "controller": ["model", "planner", "policy", "common", "siding/v1", "page/server/page.h"],
+    # A way by which calls come to the service.
+    "page/server": ["controller/api", "common", "siding/v1"],
     # One direction: observe -> decide -> act, and all of them know the state.
     "controller/engine/state": ENGINE_EDGES,
     "controller/engine/decide": ["controller/engine/state", *ENGINE_EDGES],
@@ -68,14 +70,14 @@ TESTS_ALSO = {
     "controller/platform/kubernetes/reconcile": ["controller/platform/kubernetes/fake"],
 }
 # Folders that nobody but these includes.
-ONLY_FOR = {"controller/ha": ["controller/main.cc"]}
+ONLY_FOR = {"controller/ha": ["controller/main.cc"], "page/server": ["controller/main.cc", "tests/fuzz/page_request.cc"]}
 # What must stay free of wire, database and logging.
 PURE = ["model", "planner", "controller/platform/platform", "controller/platform/standalone", "common/units", "common/ids", "common/clock"]
 IMPURE = re.compile(r"^(grpc|grpcpp|google/protobuf|siding/v1|sqlite3|spdlog|yaml-cpp|nlohmann)")
 # The service knows no way by which calls come; these are the ways, and what is theirs.
 WAYS = ("controller/api/grpc_api", "controller/api/time_limit")
 OF_A_WAY = re.compile(r"^(grpc|grpcpp|microhttpd)|grpc\.pb\.h$|^controller/identity/identity\.h$|^controller/wire/grpc_status\.h$")
-FOLDERS = ["common", "model", "policy", "planner", "store", "controller", "agent", "cli", "siding/v1", "sim", "spank"]
+FOLDERS = ["common", "model", "policy", "planner", "store", "controller", "page", "agent", "cli", "siding/v1", "sim", "spank"]
 
 
 def includes(text):

@@ -1,0 +1,112 @@
+#include "page/server/event_feed.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace siding::page {
+namespace {
+
+std::string TextOf(const FeedPart& part) {
+  std::string text;
+  for (const FeedEvent& event : part.events)
+    absl::StrAppend(&text, "id: ", event.seq, "\ndata: ", event.json, "\n\n");
+  return text;
+}
+
+// Names a sequence, and is no event: a page that comes back need not be told again of what was not for its
+// eyes.
+std::string Mark(int64_t seq) { return absl::StrCat(": here\nid: ", seq, "\n\n"); }
+
+}  // namespace
+
+EventFeed::EventFeed(Source source, const Clock& clock)
+    : source_(std::move(source)), clock_(clock), last_beat_(clock.Now()), newest_(source_.newest()) {}
+
+std::shared_ptr<ByteStream> EventFeed::Follow(std::optional<int64_t> after) {
+  auto stream = std::make_shared<ByteStream>(kMostUnread);
+  MutexLock lock(mutex_);
+  Follower follower{stream, std::min(after.value_or(newest_), newest_)};
+  stream->Write(Mark(follower.after));
+  if (ended_) stream->End();
+  followers_.push_back(std::move(follower));
+  return stream;
+}
+
+void EventFeed::Turn(Duration wait) {
+  const bool behind = CatchUp();
+  int64_t newest = 0;
+  {
+    MutexLock lock(mutex_);
+    newest = newest_;
+  }
+  const FeedPart part = source_.read(newest, behind ? Duration(0) : wait);
+  const std::string text = TextOf(part);
+  {
+    MutexLock lock(mutex_);
+    for (Follower& follower : followers_) {
+      if (follower.after != newest_) continue;
+      follower.after = part.next;
+      if (!text.empty()) follower.stream->Write(text);
+    }
+    newest_ = part.next;
+    Forget();
+  }
+  Beat();
+}
+
+bool EventFeed::CatchUp() {
+  std::vector<Follower> behind;
+  int64_t newest = 0;
+  {
+    MutexLock lock(mutex_);
+    newest = newest_;
+    for (const Follower& follower : followers_) {
+      if (follower.after < newest_ && follower.stream->Unread() < kUnreadAhead) behind.push_back(follower);
+    }
+  }
+  bool moved = false;
+  for (const Follower& follower : behind) {
+    FeedPart part = source_.read(follower.after, Duration(0));
+    // What is newer comes with the next part for all.
+    std::erase_if(part.events, [newest](const FeedEvent& event) { return event.seq > newest; });
+    part.next = std::min(part.next, newest);
+    if (part.next <= follower.after) continue;
+    moved = true;
+    follower.stream->Write(absl::StrCat(TextOf(part), Mark(part.next)));
+    MutexLock lock(mutex_);
+    for (Follower& other : followers_) {
+      if (other.stream == follower.stream) other.after = part.next;
+    }
+  }
+  return moved;
+}
+
+// Beside the sign of life this finds out which readers have gone.
+void EventFeed::Beat() {
+  if (clock_.Now() - last_beat_ < kBeat) return;
+  last_beat_ = clock_.Now();
+  MutexLock lock(mutex_);
+  for (const Follower& follower : followers_) {
+    if (follower.after == newest_) follower.stream->Write(Mark(newest_));
+  }
+}
+
+void EventFeed::Forget() {
+  std::erase_if(followers_, [](const Follower& follower) { return follower.stream->HasEnded(); });
+}
+
+void EventFeed::End() {
+  MutexLock lock(mutex_);
+  ended_ = true;
+  for (const Follower& follower : followers_) follower.stream->End();
+  followers_.clear();
+}
+
+size_t EventFeed::followers() const {
+  MutexLock lock(mutex_);
+  return followers_.size();
+}
+
+}  // namespace siding::page

@@ -1,0 +1,76 @@
+// Events to pages that follow them, as server-sent events: the journal's sequence is the id, so that a page
+// that comes back says where it was. Each event is encoded once for all that are up to date. Whoever does not
+// read is dropped, and nobody waits for him.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/clock.h"
+#include "common/mutex.h"
+#include "common/units.h"
+#include "page/server/byte_stream.h"
+
+namespace siding::page {
+
+struct FeedEvent {
+  int64_t seq = 0;
+  std::string json;  // one line
+};
+// Of what is in the journal, with gaps: not everything is for everybody's eyes.
+struct FeedPart {
+  std::vector<FeedEvent> events;
+  int64_t next = 0;   // the part after it follows on this one's sequence
+  bool more = false;  // there is another one already
+};
+
+// Thread-safe, but for Turn().
+class EventFeed {
+ public:
+  struct Source {
+    std::function<int64_t()> newest;
+    // What follows on `after`; waits for the first event up to `wait`.
+    std::function<FeedPart(int64_t after, Duration wait)> read;
+  };
+  // Unread by one page: it is dropped.
+  static constexpr size_t kMostUnread = 1 << 20;
+  // Of these so much is to have been read before a page that catches up gets the next part.
+  static constexpr size_t kUnreadAhead = 64 << 10;
+  static constexpr Duration kBeat = std::chrono::seconds(15);
+
+  // `clock` must outlive it.
+  EventFeed(Source source, const Clock& clock);
+
+  // The events after that one; none: from now on. One that is not there yet stands for the newest.
+  std::shared_ptr<ByteStream> Follow(std::optional<int64_t> after);
+  // The next part for all; waits up to `wait` if nobody is behind. To be called again and again.
+  void Turn(Duration wait);
+  void End();
+
+  size_t followers() const;
+
+ private:
+  struct Follower {
+    std::shared_ptr<ByteStream> stream;
+    int64_t after = 0;
+  };
+
+  // Gives those that are behind a part each. False: there was none to be given.
+  bool CatchUp();
+  void Beat();
+  void Forget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // those that have gone
+
+  const Source source_;
+  const Clock& clock_;
+  Time last_beat_;
+  mutable Mutex mutex_;
+  int64_t newest_ ABSL_GUARDED_BY(mutex_) = 0;  // that has been handed out
+  std::vector<Follower> followers_ ABSL_GUARDED_BY(mutex_);
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace siding::page

@@ -1,0 +1,140 @@
+#include "page/server/event_feed.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace siding::page {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr int64_t kPart = 3;
+
+class EventFeedTest : public testing::Test {
+ protected:
+  // Of the journal up to `newest_`; those that are multiples of `hidden_` are not for everybody's eyes.
+  FeedPart Part(int64_t after) {
+    FeedPart part{.next = std::min(newest_, after + kPart)};
+    for (int64_t seq = after + 1; seq <= part.next; ++seq) {
+      if (hidden_ == 0 || seq % hidden_ != 0) part.events.push_back({seq, absl::StrCat("{", seq, "}")});
+    }
+    part.more = part.next < newest_;
+    return part;
+  }
+  void Turns() {
+    for (int i = 0; i < 10; ++i) feed_.Turn(Duration(0));
+  }
+  // What has come, and the sequence by which its reader would come back.
+  static std::vector<std::string> Read(ByteStream& stream, int64_t* last = nullptr) {
+    std::string text(1 << 20, '\0');
+    const ssize_t size = stream.Read(
+        text.data(), text.size(), [] {}, [] {});
+    std::vector<std::string> events;
+    for (const auto line : absl::StrSplit(text.substr(0, size > 0 ? size : 0), '\n')) {
+      if (absl::StartsWith(line, "data: ")) events.emplace_back(line.substr(6));
+      if (absl::StartsWith(line, "id: ") && last != nullptr) *last = std::stoll(std::string(line.substr(4)));
+    }
+    return events;
+  }
+
+  int64_t newest_ = 5;
+  int64_t hidden_ = 0;
+  FakeClock clock_;
+  EventFeed::Source source_{.newest = [this] { return newest_; },
+                            .read = [this](int64_t after, Duration) { return Part(after); }};
+  EventFeed feed_{source_, clock_};
+};
+
+TEST_F(EventFeedTest, AFollowerSeesWhatHappensFromNowOn) {
+  const auto stream = feed_.Follow(std::nullopt);
+  newest_ = 7;
+  Turns();
+  EXPECT_THAT(Read(*stream), ElementsAre("{6}", "{7}"));
+}
+TEST_F(EventFeedTest, AFollowerKnowsAtOnceWhereItIs) {
+  int64_t last = 0;
+  EXPECT_THAT(Read(*feed_.Follow(std::nullopt), &last), IsEmpty());
+  EXPECT_EQ(last, 5);
+}
+TEST_F(EventFeedTest, OneThatComesBackHasMissedNothingAndSeesNothingTwice) {
+  const auto stream = feed_.Follow(1);
+  newest_ = 7;
+  Turns();
+  EXPECT_THAT(Read(*stream), ElementsAre("{2}", "{3}", "{4}", "{5}", "{6}", "{7}"));
+}
+TEST_F(EventFeedTest, OneThatSleptThroughManyEndsAsAFreshOne) {
+  newest_ = 10'000;
+  const auto fresh = feed_.Follow(0), slept = feed_.Follow(4);
+  std::vector<std::string> all, rest;
+  for (int i = 0; i < 4000; ++i) {
+    feed_.Turn(Duration(0));
+    for (std::string& event : Read(*fresh)) all.push_back(event);
+    for (std::string& event : Read(*slept)) rest.push_back(event);
+  }
+  EXPECT_EQ(all.size(), 10'000u);
+  EXPECT_EQ(rest, std::vector<std::string>(all.begin() + 4, all.end()));
+}
+TEST_F(EventFeedTest, OneOfTheFutureFollowsFromNowOn) {
+  const auto stream = feed_.Follow(1'000'000);
+  newest_ = 6;
+  Turns();
+  EXPECT_THAT(Read(*stream), ElementsAre("{6}"));
+}
+TEST_F(EventFeedTest, WhatIsNotForItsEyesIsNotAskedForAgain) {
+  hidden_ = 2;
+  const auto stream = feed_.Follow(1);
+  Turns();
+  int64_t last = 0;
+  EXPECT_THAT(Read(*stream, &last), ElementsAre("{3}", "{5}"));
+  newest_ = 6;
+  Turns();
+  clock_.Advance(EventFeed::kBeat);
+  Turns();
+  EXPECT_THAT(Read(*stream, &last), IsEmpty());
+  EXPECT_EQ(last, 6);
+}
+TEST_F(EventFeedTest, AFollowerThatIsBehindIsGivenNoMoreThanItReads) {
+  newest_ = 1'000'000;
+  EventFeed feed(source_, clock_);
+  const auto stream = feed.Follow(0);
+  for (int i = 0; i < 20'000; ++i) feed.Turn(Duration(0));
+  EXPECT_FALSE(stream->HasEnded());
+  EXPECT_LT(stream->Unread(), 2 * EventFeed::kUnreadAhead);
+}
+TEST_F(EventFeedTest, OneThatDoesNotReadIsDroppedAndTheOthersGoOn) {
+  const auto asleep = feed_.Follow(std::nullopt), awake = feed_.Follow(std::nullopt);
+  while (!asleep->HasEnded() && newest_ < 1'000'000) {
+    newest_ += kPart;
+    feed_.Turn(Duration(0));
+    Read(*awake);
+  }
+  EXPECT_TRUE(asleep->HasEnded());
+  EXPECT_FALSE(awake->HasEnded());
+  feed_.Turn(Duration(0));
+  EXPECT_EQ(feed_.followers(), 1u);
+}
+TEST_F(EventFeedTest, SaysNowAndThenThatItLives) {
+  const auto stream = feed_.Follow(std::nullopt);
+  Read(*stream);
+  Turns();
+  EXPECT_EQ(stream->Unread(), 0u);
+  clock_.Advance(EventFeed::kBeat);
+  Turns();
+  std::string text(100, '\0');
+  text.resize(static_cast<size_t>(stream->Read(
+      text.data(), text.size(), [] {}, [] {})));
+  EXPECT_EQ(text, ": here\nid: 5\n\n");
+}
+TEST_F(EventFeedTest, TheEndIsEverybodysAndNobodyFollowsAfterIt) {
+  const auto stream = feed_.Follow(std::nullopt);
+  feed_.End();
+  EXPECT_TRUE(stream->HasEnded());
+  EXPECT_TRUE(feed_.Follow(std::nullopt)->HasEnded());
+}
+
+}  // namespace
+}  // namespace siding::page

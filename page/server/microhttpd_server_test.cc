@@ -1,0 +1,308 @@
+// The real server, over sockets.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <deque>
+#include <filesystem>
+#include <iterator>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/files.h"
+#include "common/mutex.h"
+#include "common/patience_for_test.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "page/server/http.h"
+
+namespace siding::page {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using testing::Pair;
+
+class Client {
+ public:
+  explicit Client(int port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    EXPECT_EQ(connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  }
+  void Send(const std::string& text) { send(socket_.get(), text.data(), text.size(), MSG_NOSIGNAL); }
+  void Get(const std::string& address) {
+    Send(absl::StrCat("GET ", address, " HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+  }
+  // What has come since, up to and with `end`; or all, if the connection is closed before.
+  std::string ReadTo(const std::string& end) {
+    while (read_.find(end) == std::string::npos && ReadSome()) {
+    }
+    const size_t found = read_.find(end);
+    const size_t size = found == std::string::npos ? read_.size() : found + end.size();
+    const std::string text = read_.substr(0, size);
+    read_.erase(0, size);
+    return text;
+  }
+  std::string ReadAll() {
+    while (ReadSome()) {
+    }
+    return std::exchange(read_, "");
+  }
+
+ private:
+  bool ReadSome() {
+    char bytes[4096];
+    const ssize_t size = recv(socket_.get(), bytes, sizeof(bytes), 0);
+    if (size > 0) read_.append(bytes, static_cast<size_t>(size));
+    return size > 0;
+  }
+
+  const UniqueFd socket_;
+  std::string read_;
+};
+
+size_t Threads() {
+  return static_cast<size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/task"),
+                                           std::filesystem::directory_iterator()));
+}
+
+class MicrohttpdServerTest : public testing::Test {
+ protected:
+  // /stream is one; all else is answered with "hello".
+  void Serve(HttpOptions options = {}) {
+    options.address = "127.0.0.1:0";
+    auto server = HttpServer::Listen(options, [this](const HttpRequest& request) {
+      MutexLock lock(mutex_);
+      requests_.push_back(request);
+      HttpResponse response;
+      response.headers = {{"X-Of", "mine"}};
+      if (request.path == "/stream") {
+        response.stream = streams_.emplace_back(std::make_shared<ByteStream>(64 << 20));
+        response.content_type = "text/event-stream";
+      } else {
+        response.status = request.path == "/none" ? 404 : 200;
+        response.body = std::make_shared<const std::string>("hello");
+      }
+      return response;
+    });
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+  }
+  HttpRequest Request(size_t number = 0) {
+    MutexLock lock(mutex_);
+    return number < requests_.size() ? requests_[number] : HttpRequest();
+  }
+  size_t Requests() {
+    MutexLock lock(mutex_);
+    return requests_.size();
+  }
+  std::shared_ptr<ByteStream> Stream(size_t number = 0) {
+    EXPECT_TRUE(Eventually([&] {
+      MutexLock lock(mutex_);
+      return number < streams_.size();
+    }));
+    MutexLock lock(mutex_);
+    return streams_.at(number);
+  }
+
+  Mutex mutex_;
+  std::vector<HttpRequest> requests_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<ByteStream>> streams_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<HttpServer> server_;
+};
+
+TEST_F(MicrohttpdServerTest, ARequestIsAnswered) {
+  Serve();
+  Client client(server_->port());
+  client.Get("/none");
+  const std::string answer = client.ReadTo("hello");
+  EXPECT_THAT(answer, HasSubstr("HTTP/1.1 404 Not Found\r\n"));
+  EXPECT_THAT(answer, HasSubstr("Content-Type: application/json\r\n"));
+  EXPECT_THAT(answer, HasSubstr("X-Of: mine\r\n"));
+}
+TEST_F(MicrohttpdServerTest, AConnectionIsKept) {
+  Serve();
+  Client client(server_->port());
+  for (int i = 0; i < 2; ++i) {
+    client.Get("/");
+    EXPECT_THAT(client.ReadTo("hello"), HasSubstr(" 200 OK\r\n"));
+  }
+}
+TEST_F(MicrohttpdServerTest, TheHandlerHasTheAddressAsItWasWritten) {
+  Serve();
+  Client client(server_->port());
+  client.Get("/a%20b%00?x=%41+b&x=&y");
+  client.ReadTo("hello");
+  const HttpRequest request = Request();
+  EXPECT_EQ(request.method, "GET");
+  EXPECT_EQ(request.path, "/a%20b%00");
+  EXPECT_THAT(request.query, ElementsAre(Pair("x", "%41 b"), Pair("x", ""), Pair("y", "")));
+  EXPECT_EQ(request.Header("HOST"), "localhost");
+  EXPECT_FALSE(request.has_body);
+}
+TEST_F(MicrohttpdServerTest, OfABodyNothingIsReadAndTheConnectionIsClosed) {
+  for (const char* method : {"GET", "POST"}) {
+    Serve();
+    Client client(server_->port());
+    client.Send(absl::StrCat(method, " / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\nabc"));
+    const std::string answer = client.ReadAll();
+    EXPECT_THAT(answer, HasSubstr("hello")) << method;
+    EXPECT_THAT(answer, HasSubstr("Connection: close\r\n"));
+    EXPECT_TRUE(Request(Requests() - 1).has_body);
+  }
+}
+TEST_F(MicrohttpdServerTest, AChunkedBodyLikewise) {
+  Serve();
+  Client client(server_->port());
+  client.Send("POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n");
+  EXPECT_THAT(client.ReadAll(), HasSubstr("hello"));
+  EXPECT_TRUE(Request().has_body);
+}
+TEST_F(MicrohttpdServerTest, WhatIsNoHttpIsRefusedAndTheServerLives) {
+  Serve();
+  for (const std::string& nonsense :
+       {std::string("\x16\x03\x01\x02"), std::string("GET\r\n\r\n"), std::string("GET / HTTP/9\r\n\r\n"),
+        absl::StrCat("GET /", std::string(100'000, 'x'), " HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+        absl::StrCat("GET / HTTP/1.1\r\nHost: localhost\r\nX: ", std::string(100'000, 'x'), "\r\n\r\n")}) {
+    Client client(server_->port());
+    client.Send(nonsense);
+  }
+  Client client(server_->port());
+  client.Get("/");
+  EXPECT_THAT(client.ReadTo("hello"), HasSubstr(" 200 OK\r\n"));
+}
+TEST_F(MicrohttpdServerTest, AServerThatEndsWhileItRefusesLives) {
+  for (int i = 0; i < 50; ++i) {
+    Serve();
+    std::deque<Client> clients;
+    for (int j = 0; j < 20; ++j) {
+      clients.emplace_back(server_->port()).Get("/");
+      clients.back().ReadTo("hello");
+    }
+    for (Client& client : clients) client.Send(absl::StrCat("GET /", std::string(30'000, 'x')));
+    server_.reset();
+  }
+}
+TEST_F(MicrohttpdServerTest, AStreamComesAsItIsWritten) {
+  Serve();
+  Client client(server_->port());
+  client.Get("/stream");
+  const auto stream = Stream();
+  EXPECT_THAT(client.ReadTo("\r\n\r\n"), HasSubstr("Content-Type: text/event-stream\r\n"));
+  for (const char* text : {"first", "second"}) {
+    stream->Write(text);
+    EXPECT_THAT(client.ReadTo(text), HasSubstr(text));
+  }
+}
+TEST_F(MicrohttpdServerTest, TheEndOfAStreamIsThatOfItsConnection) {
+  Serve();
+  Client client(server_->port());
+  client.Get("/stream");
+  Stream()->End();
+  EXPECT_THAT(client.ReadAll(), HasSubstr(" 200 OK\r\n"));
+}
+TEST_F(MicrohttpdServerTest, AStreamWhoseReaderHasGoneEnds) {
+  Serve();
+  {
+    Client client(server_->port());
+    client.Get("/stream");
+    client.ReadTo("\r\n\r\n");
+  }
+  const auto stream = Stream();
+  EXPECT_TRUE(Eventually([&] { return !stream->Write("."); }));
+}
+TEST_F(MicrohttpdServerTest, ReadersWhoWaitCostNoThread) {
+  Serve();
+  const size_t before = Threads();
+  std::deque<Client> clients;
+  for (size_t i = 0; i < 100; ++i) {
+    clients.emplace_back(server_->port()).Get("/stream");
+    Stream(i);
+  }
+  EXPECT_EQ(Threads(), before);
+  for (size_t i = 0; i < 100; ++i) {
+    Stream(i)->Write("news");
+    EXPECT_THAT(clients[i].ReadTo("news"), HasSubstr("news"));
+  }
+}
+TEST_F(MicrohttpdServerTest, AServerThatEndsEndsItsStreams) {
+  Serve();
+  std::deque<Client> clients;
+  for (size_t i = 0; i < 10; ++i) {
+    clients.emplace_back(server_->port()).Get("/stream");
+    Stream(i);
+  }
+  server_.reset();
+  for (size_t i = 0; i < 10; ++i) {
+    EXPECT_TRUE(Stream(i)->HasEnded());
+    clients[i].ReadAll();
+  }
+}
+TEST_F(MicrohttpdServerTest, AnAddressHasSoManyConnections) {
+  Serve({.connections_per_host = 2});
+  std::deque<Client> clients;
+  for (int i = 0; i < 2; ++i) {
+    clients.emplace_back(server_->port()).Get("/");
+    EXPECT_THAT(clients.back().ReadTo("hello"), HasSubstr("hello"));
+  }
+  Client third(server_->port());
+  third.Get("/");
+  EXPECT_EQ(third.ReadAll(), "");
+  clients.pop_front();
+  EXPECT_TRUE(Eventually([&] {
+    Client next(server_->port());
+    next.Get("/");
+    return next.ReadTo("hello") != "";
+  }));
+}
+TEST_F(MicrohttpdServerTest, ThousandConnectionsOfOneAddressHarmNobody) {
+  Serve({.connections_per_host = 8});
+  {
+    std::deque<Client> clients;
+    for (int i = 0; i < 1000; ++i) clients.emplace_back(server_->port()).Get("/");
+  }
+  EXPECT_TRUE(Eventually([&] {
+    Client next(server_->port());
+    next.Get("/");
+    return next.ReadTo("hello") != "";
+  }));
+}
+TEST_F(MicrohttpdServerTest, AClientThatSaysNothingIsCut) {
+  Serve({.patience = std::chrono::seconds(1)});
+  Client client(server_->port());
+  client.Send("GET / HT");
+  EXPECT_THAT(client.ReadAll(), Not(HasSubstr("hello")));
+}
+TEST_F(MicrohttpdServerTest, AReaderThatDoesNotReadIsCut) {
+  Serve({.patience = std::chrono::seconds(1)});
+  Client client(server_->port());
+  client.Get("/stream");
+  const auto stream = Stream();
+  stream->Write(std::string(32 << 20, 'x'));  // more than the kernel takes
+  EXPECT_TRUE(Eventually([&] { return stream->HasEnded(); }));
+}
+
+TEST(HttpServerTest, OnlyTheLoopbacksAddressesAreServed) {
+  for (const char* good : {"127.0.0.1:7480", "127.0.0.2:1", "[::1]:7480", "127.0.0.1:0"})
+    EXPECT_EQ(ProblemOfAddress(good), "") << good;
+  for (const char* bad : {"", "7480", ":7480", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536",
+                          "127.0.0.1:-1", "127.0.0.1:+1", "127.0.0.1: 1", "0.0.0.0:7480", "10.0.0.1:7480",
+                          "[::]:7480", "::1:7480", "localhost:7480"})
+    EXPECT_THAT(ProblemOfAddress(bad), HasSubstr("expected 127.0.0.1:PORT or [::1]:PORT")) << bad;
+}
+TEST(HttpServerTest, APortThatIsTakenIsSaid) {
+  const HttpHandler none = [](const HttpRequest&) { return HttpResponse(); };
+  const auto first = HttpServer::Listen({.address = "127.0.0.1:0"}, none);
+  ASSERT_TRUE(first.ok());
+  const std::string address = absl::StrCat("127.0.0.1:", (*first)->port());
+  EXPECT_THAT(HttpServer::Listen({.address = address}, none).status().message(),
+              HasSubstr(absl::StrCat("listen on ", address)));
+}
+
+}  // namespace
+}  // namespace siding::page

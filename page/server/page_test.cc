@@ -1,0 +1,178 @@
+// What is answered, over the API's service, without a server.
+#include "page/server/page.h"
+
+#include "controller/api/calls_fixture.h"
+#include "gmock/gmock.h"
+#include "nlohmann/json.hpp"
+
+namespace siding::page {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::Not;
+
+class PageTest : public CallsTest {
+ protected:
+  int64_t Submit(const std::string& user) {
+    JobSpec spec;
+    spec.command = {"secret-work"};
+    spec.name = "heat";
+    spec.uid = 1000;
+    spec.user = user;
+    spec.methods = {Method::kKill};
+    spec.per_node.slots = 1;
+    const auto submitted = engine_.Submit(Caller{1000, user, false}, std::move(spec));
+    EXPECT_TRUE(submitted.ok()) << submitted.status();
+    clock_.Advance(std::chrono::seconds(1));  // what has been shown is over
+    return submitted.ok() ? submitted->id.value() : 0;
+  }
+  void SetPrivate(bool jobs) {
+    engine_.SetPolicy(Policy{.private_jobs = jobs});
+    clock_.Advance(std::chrono::seconds(1));
+  }
+  HttpResponse Get(const std::string& path, HttpFields headers = {}) {
+    headers.emplace_back("Host", "localhost");
+    return page_.Answer({.method = "GET", .path = path, .headers = std::move(headers)});
+  }
+  json Shown(const std::string& path) {
+    const HttpResponse response = Get(path);
+    EXPECT_EQ(response.status, 200) << *response.body;
+    return json::parse(*response.body);
+  }
+  static std::string HeaderOf(const HttpResponse& response, const std::string& name) {
+    for (const auto& [other, value] : response.headers) {
+      if (other == name) return value;
+    }
+    return "";
+  }
+
+  Page page_{service_, clock_};
+};
+
+TEST_F(PageTest, TheMessagesOfTheApiAreShownWithTheirFieldsNames) {
+  EXPECT_EQ(Shown("/api/v1/site")["cluster_manager"], "");
+  EXPECT_EQ(Shown("/api/v1/nodes"), json::parse(R"({"nodes": []})"));
+  EXPECT_THAT(Shown("/api/v1/policy")["yaml"].get<std::string>(), HasSubstr("operators: [ada]\n"));
+  EXPECT_EQ(Shown("/api/v1/checkpoints"), json::parse(R"({"checkpoints": []})"));
+}
+TEST_F(PageTest, JobsAreShownWhereThePolicyLetsAllSeeThem) {
+  SetPrivate(false);
+  const std::string id = std::to_string(Submit("ada"));
+  EXPECT_EQ(Shown("/api/v1/jobs")["jobs"][0]["id"], id);
+  EXPECT_EQ(Shown("/api/v1/jobs/" + id)["jobs"][0]["state"], "pending");
+}
+TEST_F(PageTest, WhatTheyRunIsNotShownEvenThen) {
+  SetPrivate(false);
+  Submit("ada");
+  EXPECT_THAT(*Get("/api/v1/jobs").body, Not(HasSubstr("secret-work")));
+}
+TEST_F(PageTest, PrivateJobsAreNowhere) {
+  const std::string id = std::to_string(Submit("ada"));
+  const auto events = Get("/api/v1/events", {{"Last-Event-ID", "0"}});
+  page_.Turn(Duration(0));
+  page_.Turn(Duration(0));
+  EXPECT_EQ(Shown("/api/v1/jobs"), json::parse(R"({"jobs": []})"));
+  for (const std::string& path : {"/api/v1/jobs/" + id, "/api/v1/jobs/" + id + "/plans"}) {
+    EXPECT_EQ(Get(path).status, 404);
+    EXPECT_THAT(*Get(path).body, Not(HasSubstr("ada")));
+  }
+  std::string text(10'000, '\0');
+  text.resize(static_cast<size_t>(events.stream->Read(
+      text.data(), text.size(), [] {}, [] {})));
+  EXPECT_THAT(text, Not(HasSubstr("data:")));
+}
+TEST_F(PageTest, PlansAreForThoseWhoMayActOnTheJob) {
+  SetPrivate(false);
+  const std::string id = std::to_string(Submit("ada"));
+  EXPECT_EQ(Get("/api/v1/jobs/" + id + "/plans").status, 403);
+}
+TEST_F(PageTest, ErrorsAreJsonThatSaysWhy) {
+  const HttpResponse response = Get("/api/v1/jobs/17");
+  EXPECT_EQ(response.status, 404);
+  EXPECT_EQ(response.content_type, "application/json");
+  const json error = json::parse(*response.body)["error"];
+  EXPECT_EQ(error["status"], 404);
+  EXPECT_THAT(error["message"].get<std::string>(), HasSubstr("17"));
+}
+TEST_F(PageTest, ErrorsAboutWhatIsNoTextAreJsonAsWell) {
+  const HttpResponse response = Get("/\xff\"\n");
+  EXPECT_EQ(response.status, 404);
+  EXPECT_FALSE(json::parse(*response.body)["error"]["message"].get<std::string>().empty());
+}
+TEST_F(PageTest, AStateThatThereIsNotIsRefusedWithThoseThereAre) {
+  const HttpResponse response = page_.Answer({.method = "GET",
+                                              .path = "/api/v1/jobs",
+                                              .query = {{"state", "runing"}},
+                                              .headers = {{"Host", "localhost"}}});
+  EXPECT_EQ(response.status, 400);
+  EXPECT_THAT(*response.body, HasSubstr("state 'runing': expected pending, "));
+}
+TEST_F(PageTest, OtherMethodsAreToldWhichThereAre) {
+  const HttpResponse response =
+      page_.Answer({.method = "POST", .path = "/api/v1/jobs", .headers = {{"Host", "localhost"}}});
+  EXPECT_EQ(response.status, 405);
+  EXPECT_EQ(HeaderOf(response, "Allow"), "GET, HEAD");
+}
+TEST_F(PageTest, EveryResponseIsProtected) {
+  for (const char* path : {"/api/v1/nodes", "/api/v1/events", "/none"}) {
+    const HttpResponse response = Get(path);
+    EXPECT_THAT(HeaderOf(response, "Content-Security-Policy"),
+                HasSubstr("default-src 'none'; script-src 'self';"))
+        << path;
+    EXPECT_EQ(HeaderOf(response, "X-Content-Type-Options"), "nosniff");
+    EXPECT_EQ(HeaderOf(response, "Cross-Origin-Resource-Policy"), "same-origin");
+  }
+}
+TEST_F(PageTest, AllWhoAskAtAMomentHaveTheSameBytes) {
+  const HttpResponse first = Get("/api/v1/nodes"), second = Get("/api/v1/nodes");
+  EXPECT_EQ(first.body, second.body);
+}
+TEST_F(PageTest, WhoHasItAlreadyIsNotSentItAgain) {
+  const std::string tag = HeaderOf(Get("/api/v1/nodes"), "ETag");
+  clock_.Advance(std::chrono::seconds(1));
+  for (const std::string& tags : {tag, "W/" + tag, "\"x\", " + tag, std::string("*")}) {
+    const HttpResponse again = Get("/api/v1/nodes", {{"If-None-Match", tags}});
+    EXPECT_EQ(again.status, 304) << tags;
+    EXPECT_EQ(again.body, nullptr);
+    EXPECT_EQ(HeaderOf(again, "ETag"), tag);
+  }
+  EXPECT_EQ(Get("/api/v1/nodes", {{"If-None-Match", "\"x\""}}).status, 200);
+}
+TEST_F(PageTest, EventsFollowWithTheJournalsSequence) {
+  cluster_.Attach(engine_);
+  const HttpResponse response = Get("/api/v1/events");
+  EXPECT_EQ(response.content_type, "text/event-stream");
+  cluster_.AddNode("n1");
+  engine_.Tick();
+  ASSERT_TRUE(engine_.Cordon(Caller{0, "root", true}, NodeId("n1"), true).ok());
+  page_.Turn(Duration(0));
+  std::string text(10'000, '\0');
+  text.resize(static_cast<size_t>(response.stream->Read(
+      text.data(), text.size(), [] {}, [] {})));
+  const size_t data = text.find("\ndata: ");
+  ASSERT_NE(data, std::string::npos) << text;
+  const size_t begin = data + 7;
+  const json event = json::parse(text.substr(begin, text.find('\n', begin) - begin));
+  EXPECT_THAT(text, HasSubstr("\nid: " + event["seq"].get<std::string>() + "\ndata: "));
+  EXPECT_THAT(event["text"].get<std::string>(), HasSubstr("n1"));
+}
+// The calls' limits are the service's, whichever way a call comes.
+TEST_F(PageTest, ThePagesCallsAreCounted) {
+  ApiService limited(engine_, policy_, {.calls = 1});
+  Page page(limited, clock_);
+  const CallSlots::Slot other(limited.calls(), 1000);
+  const HttpResponse response =
+      page.Answer({.method = "GET", .path = "/api/v1/nodes", .headers = {{"Host", "localhost"}}});
+  EXPECT_EQ(response.status, 429);
+  EXPECT_THAT(*response.body, HasSubstr("limits.calls is 1"));
+}
+
+TEST_F(PageTest, IsServedUntilItsEnd) {
+  auto server = PageServer::Start({.address = "127.0.0.1:0"}, service_, clock_);
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_GT((*server)->port(), 0);
+}
+
+}  // namespace
+}  // namespace siding::page

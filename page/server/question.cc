@@ -1,0 +1,216 @@
+#include "page/server/question.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+namespace siding::page {
+namespace {
+
+constexpr char kRoot[] = "/api/v1/";
+constexpr size_t kLongest = 256;  // of what is repeated in an answer
+
+std::string Cut(const std::string& text) {
+  return text.size() <= kLongest ? text : absl::StrCat(text.substr(0, kLongest), "...");
+}
+
+// Bytes that %XX stand for.
+std::optional<std::string> Unescape(const std::string& text) {
+  std::string plain;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      plain += text[i];
+      continue;
+    }
+    if (i + 2 >= text.size() || !absl::ascii_isxdigit(text[i + 1]) || !absl::ascii_isxdigit(text[i + 2]))
+      return std::nullopt;
+    plain += static_cast<char>(std::stoi(text.substr(i + 1, 2), nullptr, 16));
+    i += 2;
+  }
+  return plain;
+}
+
+std::optional<int64_t> Whole(const std::string& text) {
+  int64_t number = 0;
+  const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  return digits && absl::SimpleAtoi(text, &number) ? std::optional(number) : std::nullopt;
+}
+
+// HOST or HOST:PORT. The port may be another one than the server's: of a tunnel's beginning.
+bool IsLoopback(std::string host) {
+  const size_t colon = host.rfind(':');
+  if (colon != std::string::npos && host.find(']', colon) == std::string::npos) {
+    const auto port = Whole(host.substr(colon + 1));
+    if (!port || *port > 65535) return false;
+    host.resize(colon);
+  }
+  in_addr address{};
+  return absl::EqualsIgnoreCase(host, "localhost") || host == "[::1]" ||
+         (inet_pton(AF_INET, host.c_str(), &address) == 1 && ntohl(address.s_addr) >> 24 == 127);
+}
+
+std::optional<Refusal> RefuseStranger(const HttpRequest& request) {
+  const auto host = request.Header("Host");
+  if (!host || !IsLoopback(*host)) {
+    return Refusal{
+        421, absl::StrCat("host: '", Cut(host.value_or("")),
+                          "'; expected localhost, 127.0.0.1 or [::1]: this server is for its own machine")};
+  }
+  int origins = 0;
+  for (const auto& [name, origin] : request.headers) {
+    if (!absl::EqualsIgnoreCase(name, "Origin")) continue;
+    if (++origins > 1 || !absl::EqualsIgnoreCase(origin, absl::StrCat("http://", *host)))
+      return Refusal{403, absl::StrCat("origin: '", Cut(origin), "'; expected none, or http://", *host)};
+  }
+  return std::nullopt;
+}
+
+// The fields after the ? of an address.
+class Query {
+ public:
+  explicit Query(const HttpRequest& request) : fields_(request.query) {}
+
+  // What is wrong with them, if they may have these names alone.
+  std::optional<Refusal> Take(const std::vector<std::string>& names) {
+    for (const auto& [raw_name, raw_value] : fields_) {
+      const auto name = Unescape(raw_name), value = Unescape(raw_value);
+      if (!name || !value)
+        return Refusal{400, absl::StrCat("'", Cut(raw_name), "=", Cut(raw_value), "': expected %XX after %")};
+      if (std::find(names.begin(), names.end(), *name) == names.end()) {
+        return Refusal{400, absl::StrCat("'", Cut(*name), "': expected ",
+                                         names.empty() ? "nothing after ?" : absl::StrJoin(names, ", "))};
+      }
+      values_[*name].push_back(*value);
+    }
+    return std::nullopt;
+  }
+  const std::vector<std::string>& All(const std::string& name) { return values_[name]; }
+  // The only one.
+  std::optional<std::string> One(const std::string& name) {
+    const auto& all = values_[name];
+    return all.size() == 1 ? std::optional(all[0]) : std::nullopt;
+  }
+  bool Has(const std::string& name) { return !values_[name].empty(); }
+  // In an order of their own.
+  std::string Text() const {
+    std::string text;
+    for (const auto& [name, values] : values_) {
+      for (const std::string& value : values)
+        absl::StrAppend(&text, "&", name.size(), name, "=", value.size(), ":", value);
+    }
+    return text;
+  }
+
+ private:
+  const HttpFields& fields_;
+  std::map<std::string, std::vector<std::string>> values_;
+};
+
+using Answer = std::variant<Question, Refusal>;
+
+Answer ReadJobs(Query& query) {
+  if (auto refusal = query.Take({"all", "state", "user"})) return *refusal;
+  ListJobs jobs;
+  for (const std::string& state : query.All("state")) jobs.request.add_states(state);
+  if (query.Has("user")) {
+    const auto user = query.One("user");
+    if (!user || user->empty()) return Refusal{400, "user: expected one name"};
+    jobs.request.set_user(*user);
+  }
+  if (query.Has("all")) {
+    const auto all = query.One("all");
+    if (all != "true" && all != "false") return Refusal{400, "all: expected true or false"};
+    jobs.request.set_all(*all == "true");
+  }
+  return Question{jobs, ""};
+}
+
+Answer ReadCheckpoints(Query& query) {
+  if (auto refusal = query.Take({"job"})) return *refusal;
+  ListCheckpoints checkpoints;
+  if (query.Has("job")) {
+    const auto job = Whole(query.One("job").value_or(""));
+    if (!job || *job == 0) return Refusal{400, "job: expected the number of one"};
+    checkpoints.request.set_job(*job);
+  }
+  return Question{checkpoints, ""};
+}
+
+Answer ReadEvents(const HttpRequest& request, Query& query) {
+  if (auto refusal = query.Take({"after"})) return *refusal;
+  FollowEvents events;
+  // A browser sends the header when it comes back, with the address that it began with.
+  if (const auto last = request.Header("Last-Event-ID")) {
+    events.after = Whole(*last);
+    if (!events.after)
+      return Refusal{400, absl::StrCat("Last-Event-ID: '", Cut(*last), "'; expected an event's number")};
+  } else if (query.Has("after")) {
+    events.after = Whole(query.One("after").value_or(""));
+    if (!events.after) return Refusal{400, "after: expected an event's number"};
+  }
+  return Question{events, ""};
+}
+
+Answer ReadJob(const std::vector<std::string>& path, Query& query) {
+  const auto id = Whole(path[1]);
+  if (!id || *id == 0) return Refusal{400, absl::StrCat("job '", Cut(path[1]), "': expected a number")};
+  if (auto refusal = query.Take({})) return *refusal;
+  if (path.size() == 3) {
+    ExplainJob plans;
+    plans.request.set_id(*id);
+    return Question{plans, ""};
+  }
+  ListJobs job;
+  job.request.add_ids(*id);
+  return Question{job, ""};
+}
+
+Answer ReadPath(const HttpRequest& request, const std::vector<std::string>& path, Query& query) {
+  const std::string& first = path[0];
+  if (first == "jobs" && (path.size() == 2 || (path.size() == 3 && path[2] == "plans")))
+    return ReadJob(path, query);
+  if (path.size() == 1) {
+    if (first == "jobs") return ReadJobs(query);
+    if (first == "checkpoints") return ReadCheckpoints(query);
+    if (first == "events") return ReadEvents(request, query);
+    const std::map<std::string, Question> plain{
+        {"nodes", {ListNodes{}, ""}}, {"site", {ShowSite{}, ""}}, {"policy", {ShowPolicy{}, ""}}};
+    if (const auto found = plain.find(first); found != plain.end()) {
+      if (auto refusal = query.Take({})) return *refusal;
+      return found->second;
+    }
+  }
+  return Refusal{404,
+                 absl::StrCat("'", Cut(request.path), "' is not known; expected ", kRoot,
+                              "jobs, jobs/ID, jobs/ID/plans, nodes, checkpoints, events, policy or site")};
+}
+
+}  // namespace
+
+std::variant<Question, Refusal> ReadQuestion(const HttpRequest& request) {
+  if (auto refusal = RefuseStranger(request)) return *refusal;
+  if (request.method != "GET" && request.method != "HEAD")
+    return Refusal{
+        405, absl::StrCat("'", Cut(request.method), "': expected GET or HEAD: this server changes nothing")};
+  if (request.has_body) return Refusal{413, "expected a request without a body"};
+  const auto path = Unescape(request.path);
+  if (!path) return Refusal{400, absl::StrCat("'", Cut(request.path), "': expected %XX after %")};
+  std::vector<std::string> parts{""};
+  if (absl::StartsWith(*path, kRoot)) parts = absl::StrSplit(absl::StripPrefix(*path, kRoot), '/');
+  Query query(request);
+  Answer answer = ReadPath(request, parts, query);
+  if (auto* question = std::get_if<Question>(&answer)) question->key = absl::StrCat(*path, "?", query.Text());
+  return answer;
+}
+
+}  // namespace siding::page

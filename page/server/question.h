@@ -1,0 +1,44 @@
+// What a request asks of the page's server: read from its method, address and headers. A pure function.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "page/server/http.h"
+#include "siding/v1/api.pb.h"
+
+namespace siding::page {
+
+struct ListJobs {
+  v1::ListJobsRequest request;
+};
+struct ExplainJob {
+  v1::ExplainRequest request;
+};
+struct ListCheckpoints {
+  v1::ListCheckpointsRequest request;
+};
+struct ListNodes {};
+struct ShowSite {};
+struct ShowPolicy {};
+struct FollowEvents {
+  std::optional<int64_t> after;  // none: from now on
+};
+
+struct Question {
+  std::variant<ListJobs, ExplainJob, ListCheckpoints, ListNodes, ShowSite, ShowPolicy, FollowEvents> what;
+  // The same for all that ask the same.
+  std::string key;
+};
+struct Refusal {
+  int status = 400;
+  std::string why;  // what was expected
+};
+
+// Refused is what is not for this server (a Host that is not the loopback's, by which another site's page
+// would read it; another Origin), and what it does not know.
+std::variant<Question, Refusal> ReadQuestion(const HttpRequest& request);
+
+}  // namespace siding::page

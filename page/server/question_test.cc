@@ -1,0 +1,137 @@
+#include "page/server/question.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace siding::page {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+HttpRequest Get(const std::string& path, HttpFields query = {}) {
+  return {.method = "GET", .path = path, .query = std::move(query), .headers = {{"host", "localhost:7480"}}};
+}
+// "" if there is none.
+std::string WhyRefused(const HttpRequest& request) {
+  const auto read = ReadQuestion(request);
+  const auto* refusal = std::get_if<Refusal>(&read);
+  return refusal == nullptr ? "" : absl::StrCat(refusal->status, " ", refusal->why);
+}
+template <class What>
+What Asked(const HttpRequest& request) {
+  const auto read = ReadQuestion(request);
+  EXPECT_EQ(WhyRefused(request), "");
+  const auto* question = std::get_if<Question>(&read);
+  const auto* what = question == nullptr ? nullptr : std::get_if<What>(&question->what);
+  EXPECT_NE(what, nullptr);
+  return what == nullptr ? What() : *what;
+}
+std::string KeyOf(const HttpRequest& request) { return std::get<Question>(ReadQuestion(request)).key; }
+
+TEST(QuestionTest, AddressesThatThereAre) {
+  Asked<ListJobs>(Get("/api/v1/jobs"));
+  Asked<ListNodes>(Get("/api/v1/nodes"));
+  Asked<ShowSite>(Get("/api/v1/site"));
+  Asked<ShowPolicy>(Get("/api/v1/policy"));
+  EXPECT_THAT(Asked<ListJobs>(Get("/api/v1/jobs/17")).request.ids(), ElementsAre(17));
+  EXPECT_EQ(Asked<ExplainJob>(Get("/api/v1/jobs/17/plans")).request.id(), 17);
+  EXPECT_EQ(Asked<ListCheckpoints>(Get("/api/v1/checkpoints", {{"job", "17"}})).request.job(), 17);
+}
+TEST(QuestionTest, AddressesThatThereAreNot) {
+  for (const char* path :
+       {"", "/", "*", "/api/v1", "/api/v1/", "/api/v2/jobs", "/api/v1/job", "/api/v1/jobs/1/x",
+        "/api/v1/jobs/1/plans/", "/api/v1//jobs", "/api/v1/nodes/n1", "/api/v1/jobs%00"}) {
+    EXPECT_THAT(WhyRefused(Get(path)), HasSubstr("' is not known; expected /api/v1/jobs, jobs/ID")) << path;
+  }
+}
+TEST(QuestionTest, JobsThatAreNoNumbers) {
+  for (const char* job : {"", "x", "-1", "0", "+1", "1.5", "99999999999999999999", "1%20"})
+    EXPECT_THAT(WhyRefused(Get(absl::StrCat("/api/v1/jobs/", job))), HasSubstr("400 job '")) << job;
+}
+TEST(QuestionTest, AFilterOfJobs) {
+  const auto jobs = Asked<ListJobs>(
+      Get("/api/v1/jobs", {{"state", "running"}, {"user", "a%64a"}, {"all", "true"}, {"state", "done"}}));
+  EXPECT_THAT(jobs.request.states(), ElementsAre("running", "done"));
+  EXPECT_EQ(jobs.request.user(), "ada");
+  EXPECT_TRUE(jobs.request.all());
+}
+TEST(QuestionTest, WhatCannotBeReadNamesWhatWasExpected) {
+  EXPECT_EQ(WhyRefused(Get("/api/v1/jobs", {{"all", "yes"}})), "400 all: expected true or false");
+  EXPECT_EQ(WhyRefused(Get("/api/v1/jobs", {{"user", "a"}, {"user", "b"}})), "400 user: expected one name");
+  EXPECT_EQ(WhyRefused(Get("/api/v1/jobs", {{"stat", "done"}})), "400 'stat': expected all, state, user");
+  EXPECT_EQ(WhyRefused(Get("/api/v1/nodes", {{"x", ""}})), "400 'x': expected nothing after ?");
+  EXPECT_EQ(WhyRefused(Get("/api/v1/jobs", {{"user", "%4"}})), "400 'user=%4': expected %XX after %");
+  EXPECT_EQ(WhyRefused(Get("/api/v1/j%obs")), "400 '/api/v1/j%obs': expected %XX after %");
+  EXPECT_EQ(WhyRefused(Get("/api/v1/checkpoints", {{"job", "all"}})), "400 job: expected the number of one");
+  EXPECT_EQ(WhyRefused(Get("/api/v1/events", {{"after", "now"}})), "400 after: expected an event's number");
+}
+TEST(QuestionTest, FollowersSayWhereTheyWere) {
+  EXPECT_EQ(Asked<FollowEvents>(Get("/api/v1/events")).after, std::nullopt);
+  HttpRequest request = Get("/api/v1/events", {{"after", "5"}});
+  EXPECT_EQ(Asked<FollowEvents>(request).after, 5);
+  request.headers.emplace_back("last-event-id", "7");  // that of one who comes back to the same address
+  EXPECT_EQ(Asked<FollowEvents>(request).after, 7);
+  request.headers.back().second = "-7";
+  EXPECT_EQ(WhyRefused(request), "400 Last-Event-ID: '-7'; expected an event's number");
+}
+TEST(QuestionTest, OnlyReadingIsAllowed) {
+  for (const char* method : {"POST", "PUT", "DELETE", "OPTIONS", "get", "BREW"}) {
+    HttpRequest request = Get("/api/v1/jobs");
+    request.method = method;
+    EXPECT_THAT(WhyRefused(request), HasSubstr("405 ")) << method;
+  }
+  HttpRequest head = Get("/api/v1/jobs");
+  head.method = "HEAD";
+  Asked<ListJobs>(head);
+}
+TEST(QuestionTest, ABodyIsTooMuch) {
+  HttpRequest request = Get("/api/v1/jobs");
+  request.has_body = true;
+  EXPECT_EQ(WhyRefused(request), "413 expected a request without a body");
+}
+// A name that its owner lets point at this machine is not the machine's: his page would read what is here.
+TEST(QuestionTest, OnlyTheLoopbacksNamesAreThisServers) {
+  HttpRequest request = Get("/api/v1/nodes");
+  for (const char* host :
+       {"localhost", "LOCALHOST:1", "127.0.0.1", "127.0.0.1:7480", "127.9.9.9", "[::1]", "[::1]:80"}) {
+    request.headers = {{"Host", host}};
+    EXPECT_EQ(WhyRefused(request), "") << host;
+  }
+  for (const char* host :
+       {"", "evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80", "10.0.0.1", "::1",
+        "[::1]x", "[::2]", "localhost:", "localhost:x", "localhost:99999", "localhost:80:80", " localhost"}) {
+    request.headers = {{"Host", host}};
+    EXPECT_THAT(WhyRefused(request), HasSubstr("421 host: '")) << host;
+  }
+  request.headers = {};
+  EXPECT_THAT(WhyRefused(request), HasSubstr("421 host: ''"));
+  request.headers = {{"Host", "localhost"}, {"host", "localhost"}};
+  EXPECT_THAT(WhyRefused(request), HasSubstr("421 "));
+}
+TEST(QuestionTest, OtherSitesPagesAreRefused) {
+  HttpRequest request = Get("/api/v1/nodes");
+  request.headers.emplace_back("Origin", "http://localhost:7480");
+  EXPECT_EQ(WhyRefused(request), "");
+  for (const char* origin : {"null", "", "https://localhost:7480", "http://localhost",
+                             "http://localhost:7481", "http://evil.example"}) {
+    request.headers.back().second = origin;
+    EXPECT_THAT(WhyRefused(request), HasSubstr("403 origin: '")) << origin;
+  }
+  request.headers.back().second = "http://localhost:7480";
+  request.headers.emplace_back("Origin", "http://localhost:7480");
+  EXPECT_THAT(WhyRefused(request), HasSubstr("403 "));
+}
+TEST(QuestionTest, TheSameQuestionHasTheSameKeyAndNoOther) {
+  EXPECT_EQ(KeyOf(Get("/api/v1/jobs", {{"user", "a"}, {"all", "true"}})),
+            KeyOf(Get("/api/v1/%6aobs", {{"all", "true"}, {"user", "%61"}})));
+  EXPECT_NE(KeyOf(Get("/api/v1/jobs", {{"user", "a&3all=4:true"}})),
+            KeyOf(Get("/api/v1/jobs", {{"user", "a"}, {"all", "true"}})));
+  EXPECT_NE(KeyOf(Get("/api/v1/jobs/1")), KeyOf(Get("/api/v1/jobs/1/plans")));
+}
+TEST(QuestionTest, ALongAddressIsNotRepeated) {
+  EXPECT_LT(WhyRefused(Get(std::string(10'000, 'x'))).size(), 500u);
+}
+
+}  // namespace
+}  // namespace siding::page

@@ -1,0 +1,26 @@
+#include "page/server/snapshots.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+
+namespace siding::page {
+
+absl::StatusOr<Snapshot> Snapshots::Of(const std::string& key,
+                                       const std::function<absl::StatusOr<std::string>()>& make) {
+  MutexLock lock(mutex_);
+  const Time now = clock_.Now();
+  std::erase_if(kept_, [&](const auto& kept) { return now - kept.second.made >= moment_; });
+  if (const auto found = kept_.find(key); found != kept_.end()) return found->second.snapshot;
+  SIDING_ASSIGN_OR_RETURN(std::string body, make());
+  Snapshot snapshot;
+  snapshot.tag = absl::StrCat("\"", body.size(), "-", absl::Hex(std::hash<std::string>()(body)), "\"");
+  snapshot.body = std::make_shared<const std::string>(std::move(body));
+  if (kept_.size() >= kMost) kept_.clear();
+  // Of the moment at which it was asked for: what has happened since may not be in it.
+  kept_[key] = {now, snapshot};
+  return snapshot;
+}
+
+}  // namespace siding::page

@@ -1,0 +1,46 @@
+// What was answered a moment ago, for all that ask the same: it is made and encoded once, however many pages
+// are open.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/clock.h"
+#include "common/mutex.h"
+#include "common/units.h"
+
+namespace siding::page {
+
+struct Snapshot {
+  std::shared_ptr<const std::string> body;
+  std::string tag;  // of this body, as HTTP's ETag has it
+};
+
+// Thread-safe.
+class Snapshots {
+ public:
+  // One is good for `moment`. `clock` must outlive this.
+  Snapshots(const Clock& clock, Duration moment) : clock_(clock), moment_(moment) {}
+
+  // Of `key`; `make` is called if there is none, and others wait meanwhile. Errors are not kept.
+  absl::StatusOr<Snapshot> Of(const std::string& key,
+                              const std::function<absl::StatusOr<std::string>()>& make);
+
+ private:
+  struct Kept {
+    Time made;
+    Snapshot snapshot;
+  };
+  // Bounds what clients that ask for many different things make it keep.
+  static constexpr size_t kMost = 32;
+
+  const Clock& clock_;
+  const Duration moment_;
+  Mutex mutex_;
+  std::map<std::string, Kept> kept_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace siding::page

@@ -1,0 +1,60 @@
+#include "page/server/snapshots.h"
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+
+namespace siding::page {
+namespace {
+
+using namespace std::chrono_literals;
+
+class SnapshotsTest : public testing::Test {
+ protected:
+  Snapshot Of(const std::string& key) {
+    const auto snapshot = snapshots_.Of(key, [&] { return absl::StrCat(key, " ", ++made_); });
+    EXPECT_TRUE(snapshot.ok());
+    return snapshot.value_or(Snapshot());
+  }
+
+  FakeClock clock_;
+  Snapshots snapshots_{clock_, 1s};
+  int made_ = 0;
+};
+
+TEST_F(SnapshotsTest, AllWhoAskWithinAMomentHaveTheSame) {
+  const Snapshot first = Of("jobs");
+  clock_.Advance(999ms);
+  EXPECT_EQ(Of("jobs").body, first.body);
+  EXPECT_EQ(made_, 1);
+}
+TEST_F(SnapshotsTest, ThenItIsMadeAgain) {
+  Of("jobs");
+  clock_.Advance(1s);
+  EXPECT_EQ(*Of("jobs").body, "jobs 2");
+}
+TEST_F(SnapshotsTest, AnotherQuestionHasAnotherOne) {
+  Of("jobs");
+  EXPECT_EQ(*Of("nodes").body, "nodes 2");
+}
+TEST_F(SnapshotsTest, TheTagIsThatOfTheBody) {
+  const auto tag = [&](const std::string& body) {
+    clock_.Advance(1s);
+    return snapshots_.Of("", [&] { return body; })->tag;
+  };
+  const std::string first = tag("a");
+  EXPECT_EQ(tag("a"), first);
+  EXPECT_NE(tag("b"), first);
+}
+TEST_F(SnapshotsTest, AnErrorIsNotKept) {
+  EXPECT_FALSE(snapshots_.Of("jobs", [] { return absl::NotFoundError("none"); }).ok());
+  EXPECT_EQ(*Of("jobs").body, "jobs 1");
+}
+TEST_F(SnapshotsTest, ManyQuestionsAreAnsweredAndNotKept) {
+  for (int i = 0; i < 1000; ++i) Of(absl::StrCat(i));
+  EXPECT_EQ(made_, 1000);
+  Of("0");
+  EXPECT_EQ(made_, 1001);
+}
+
+}  // namespace
+}  // namespace siding::page

@@ -16,6 +16,6 @@ export function EventLine({event, about}: {event: Event; about: boolean}) {
 
 export function FeedPanel() {
   const events = state.value.events.slice(0, SHOWN);
-  return html`<${Panel} title="Latest events" kind="p-feed">${events.length === 0 ? html`<p class="empty">Nothing has happened since the page was opened.</p>`
+  return html`<${Panel} title="Latest events" kind="p-feed">${events.length === 0 ? html`<p class="empty">No event to show.</p>`
     : html`<ul class="feed">${events.map(event => html`<${EventLine} key=${event.seq} event=${event} about=${true}/>`)}</ul>`}<//>`;
 }

@@ -176,6 +176,14 @@ std::string WhyAsItIs(const JobRecord& job) {
                                                                 : absl::StrCat(job.reason, "; ", again);
 }
 
+void AddMove(const JobMoved& move, v1::Event& view) {
+  view.set_request(move.request.value());
+  for (const NodeId& node : move.nodes) view.add_nodes(node.value());
+  if (move.predicted != Time{}) view.set_predicted_us(ToMicros(move.predicted));
+  view.set_checkpoint(move.checkpoint.value());
+  view.set_bytes(move.bytes.value);
+}
+
 }  // namespace
 
 v1::Job ShowJob(const ClusterState& state, const JobRecord& job) {
@@ -193,6 +201,7 @@ v1::Job ShowJob(const ClusterState& state, const JobRecord& job) {
   view.set_preemptions(job.preemptions);
   view.set_lost_node_seconds(job.lost_node_seconds);
   view.set_reason(WhyAsItIs(job));
+  view.set_made_way_for(job.displaced_by.value());
   if (job.held) view.set_held_by(job.held->by_operator ? "operator" : "user");
   if (job.first_started && job.spec.kind == JobKind::kOnDemand && *job.first_started > job.spec.start_by) {
     absl::StrAppend(view.mutable_reason(), view.reason().empty() ? "" : "; ", "started ",
@@ -293,6 +302,7 @@ v1::Event ShowEvent(const Event& event) {
   view.set_job(event.job.value());
   view.set_kind(KindOf(event));
   view.set_text(Describe(event));
+  if (const auto* move = std::get_if<JobMoved>(&event.body)) AddMove(*move, view);
   return view;
 }
 

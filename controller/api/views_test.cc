@@ -92,6 +92,35 @@ TEST_F(NodesTest, AJobsTimerIsShownButToOthers) {
   EXPECT_EQ(ShowOthersJob(state_, job).timer(), "");
 }
 
+TEST_F(NodesTest, AJobThatMakesWaySaysForWhom) {
+  EXPECT_EQ(ShowJob(state_, state_.jobs.at(JobId(1))).made_way_for(), 0);
+  JobMoved order;
+  order.event = JobEvent::kOrderSuspend;
+  order.request = JobId(7);
+  Feed(order);
+  EXPECT_EQ(ShowJob(state_, state_.jobs.at(JobId(1))).made_way_for(), 7);
+}
+
+TEST(Events, WhatAnOrderIsForAndShouldTakeIsShown) {
+  JobMoved order;
+  order.event = JobEvent::kOrderDump;
+  order.request = JobId(7);
+  order.checkpoint = CheckpointId("3.1");
+  order.predicted = FromMicros(20);
+  const v1::Event shown = ShowEvent(Event{5, FromMicros(10), JobId(3), order});
+  EXPECT_EQ(shown.request(), 7);
+  EXPECT_EQ(shown.checkpoint(), "3.1");
+  EXPECT_EQ(shown.predicted_us(), 20);
+}
+
+TEST(Events, WhereAJobWasPlacedIsShown) {
+  JobMoved placed;
+  placed.nodes = {NodeId("a"), NodeId("b")};
+  const v1::Event shown = ShowEvent(Event{5, FromMicros(10), JobId(3), placed});
+  EXPECT_THAT(shown.nodes(), ElementsAre("a", "b"));
+  EXPECT_EQ(shown.predicted_us(), 0);
+}
+
 TEST_F(NodesTest, WhatItsJobsUseIsAddedUp) { EXPECT_EQ(ShowNodes(state_).nodes(0).used().slots(), 3); }
 
 TEST_F(NodesTest, AFrozenJobIsShownApartAndUsesNoSlots) {

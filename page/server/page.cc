@@ -26,7 +26,7 @@ constexpr Duration kPause = std::chrono::milliseconds(50);
 const HttpFields& Protections() {
   static const HttpFields* const fields =
       new HttpFields{{"Content-Security-Policy",
-                      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri "
+                      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri "
                       "'none'; form-action "
                       "'none'; frame-ancestors 'none'"},
                      {"X-Content-Type-Options", "nosniff"},
@@ -113,8 +113,9 @@ UserIdentity Stranger() {
   return {kNobody, kNobody, "(page)"};
 }
 
-Page::Page(ApiService& api, const Clock& clock)
+Page::Page(ApiService& api, const Clock& clock, const std::vector<File>& files)
     : api_(api),
+      files_(files),
       snapshots_(clock, kMoment),
       feed_({.newest = [&api] { return api.NewestEvent(); },
              .read = [&api](int64_t after, Duration wait) { return ReadEvents(api, after, wait); }},
@@ -145,7 +146,14 @@ absl::StatusOr<std::string> Page::Tell(const Question& question) {
 
 HttpResponse Page::Answer(const HttpRequest& request) {
   const auto read = ReadQuestion(request);
-  if (const auto* refusal = std::get_if<Refusal>(&read)) return Refuse(refusal->status, refusal->why);
+  if (const auto* refusal = std::get_if<Refusal>(&read)) {
+    // Who asks, and how, is well where nothing but the address is not known to the API.
+    const auto* file = refusal->status == 404 ? files_.Find(request.path) : nullptr;
+    if (file != nullptr) return Send(request, file->snapshot, file->content_type);
+    const bool not_built = files_.empty() && request.path == "/";
+    return Refuse(refusal->status, not_built ? "the page is not in this sidingd: npm was not there when it was built"
+                                             : refusal->why);
+  }
   const auto& question = std::get<Question>(read);
   if (const auto* events = std::get_if<FollowEvents>(&question.what)) return Follow(*events);
   return AnswerWhole(request, question);
@@ -155,10 +163,16 @@ HttpResponse Page::AnswerWhole(const HttpRequest& request, const Question& quest
   const auto snapshot = snapshots_.Of(question.key, [&] { return Tell(question); });
   if (!snapshot.ok())
     return Refuse(HttpStatusOf(snapshot.status()), std::string(snapshot.status().message()));
-  const bool known = Names(request.Header("If-None-Match").value_or(""), snapshot->tag);
+  return Send(request, *snapshot, "application/json");
+}
+
+HttpResponse Page::Send(const HttpRequest& request, const Snapshot& snapshot,
+                        const std::string& content_type) {
+  const bool known = Names(request.Header("If-None-Match").value_or(""), snapshot.tag);
   HttpResponse response = Bare(known ? 304 : 200);
-  if (!known) response.body = snapshot->body;
-  response.headers.emplace_back("ETag", snapshot->tag);
+  response.content_type = content_type;
+  if (!known) response.body = snapshot.body;
+  response.headers.emplace_back("ETag", snapshot.tag);
   response.headers.emplace_back("Cache-Control", "no-cache");
   return response;
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/clock.h"
@@ -14,6 +15,7 @@
 #include "page/server/http.h"
 #include "page/server/question.h"
 #include "page/server/snapshots.h"
+#include "page/server/static_files.h"
 
 namespace siding::page {
 
@@ -23,8 +25,8 @@ UserIdentity Stranger();
 // The skin over the service. Thread-safe, but for Turn().
 class Page {
  public:
-  // Both must outlive it.
-  Page(ApiService& api, const Clock& clock);
+  // `api` and `clock` must outlive it. `files`: what is there beside the API's addresses, the built page.
+  Page(ApiService& api, const Clock& clock, const std::vector<File>& files = Files());
 
   HttpResponse Answer(const HttpRequest& request);
   // See EventFeed.
@@ -41,9 +43,12 @@ class Page {
                                                                     Response*),
                                    const Request& request);
   HttpResponse AnswerWhole(const HttpRequest& request, const Question& question);
+  static HttpResponse Send(const HttpRequest& request, const Snapshot& snapshot,
+                           const std::string& content_type);
   HttpResponse Follow(const FollowEvents& events);
 
   ApiService& api_;
+  const StaticFiles files_;
   Snapshots snapshots_;
   EventFeed feed_;
 };

@@ -47,8 +47,36 @@ class PageTest : public CallsTest {
     return "";
   }
 
-  Page page_{service_, clock_};
+  const std::vector<File> files_{{"/", "text/html", "<p>"}, {"/page.js", "text/javascript", "1;"}};
+  Page page_{service_, clock_, files_};
 };
+
+TEST_F(PageTest, ThePagesFilesAreThereBesideTheApi) {
+  const HttpResponse script = Get("/page.js");
+  EXPECT_EQ(script.status, 200);
+  EXPECT_EQ(script.content_type, "text/javascript");
+  EXPECT_EQ(*script.body, "1;");
+  EXPECT_THAT(HeaderOf(script, "Content-Security-Policy"), HasSubstr("script-src 'self'"));
+  EXPECT_EQ(*Get("/").body, "<p>");
+  EXPECT_EQ(Get("/page.js", {{"If-None-Match", HeaderOf(script, "ETag")}}).status, 304);
+  EXPECT_EQ(Get("/other.js").status, 404);
+}
+
+TEST_F(PageTest, APagesFileIsRefusedToWhomAllElseIs) {
+  const auto status = [&](const std::string& method, const std::string& host) {
+    return page_.Answer({.method = method, .path = "/page.js", .headers = {{"Host", host}}}).status;
+  };
+  EXPECT_EQ(status("GET", "localhost"), 200);
+  EXPECT_EQ(status("POST", "localhost"), 405);
+  EXPECT_EQ(status("GET", "evil.example"), 421);
+}
+
+TEST_F(PageTest, WhereThePageWasNotBuiltThatIsSaid) {
+  Page bare(service_, clock_, {});
+  const HttpResponse response = bare.Answer({.method = "GET", .path = "/", .headers = {{"Host", "localhost"}}});
+  EXPECT_EQ(response.status, 404);
+  EXPECT_THAT(*response.body, HasSubstr("npm was not there"));
+}
 
 TEST_F(PageTest, TheMessagesOfTheApiAreShownWithTheirFieldsNames) {
   EXPECT_EQ(Shown("/api/v1/site")["cluster_manager"], "");

@@ -7,6 +7,13 @@
 
 namespace siding::page {
 
+Snapshot MakeSnapshot(std::string body) {
+  Snapshot snapshot;
+  snapshot.tag = absl::StrCat("\"", body.size(), "-", absl::Hex(std::hash<std::string>()(body)), "\"");
+  snapshot.body = std::make_shared<const std::string>(std::move(body));
+  return snapshot;
+}
+
 absl::StatusOr<Snapshot> Snapshots::Of(const std::string& key,
                                        const std::function<absl::StatusOr<std::string>()>& make) {
   MutexLock lock(mutex_);
@@ -14,9 +21,7 @@ absl::StatusOr<Snapshot> Snapshots::Of(const std::string& key,
   std::erase_if(kept_, [&](const auto& kept) { return now - kept.second.made >= moment_; });
   if (const auto found = kept_.find(key); found != kept_.end()) return found->second.snapshot;
   SIDING_ASSIGN_OR_RETURN(std::string body, make());
-  Snapshot snapshot;
-  snapshot.tag = absl::StrCat("\"", body.size(), "-", absl::Hex(std::hash<std::string>()(body)), "\"");
-  snapshot.body = std::make_shared<const std::string>(std::move(body));
+  Snapshot snapshot = MakeSnapshot(std::move(body));
   if (kept_.size() >= kMost) kept_.clear();
   // Of the moment at which it was asked for: what has happened since may not be in it.
   kept_[key] = {now, snapshot};

@@ -19,6 +19,8 @@ struct Snapshot {
   std::string tag;  // of this body, as HTTP's ETag has it
 };
 
+Snapshot MakeSnapshot(std::string body);
+
 // Thread-safe.
 class Snapshots {
  public:

@@ -21,7 +21,7 @@ OURS = {
     "policy": ["model", "common"],
     "controller": ["model", "planner", "policy", "common", "siding/v1", "page/server/page.h"],
     # A way by which calls come to the service.
-    "page/server": ["controller/api", "common", "siding/v1"],
+    "page/server": ["controller/api", "common", "page/app/files.h", "siding/v1"],
     # One direction: observe -> decide -> act, and all of them know the state.
     "controller/engine/state": ENGINE_EDGES,
     "controller/engine/decide": ["controller/engine/state", *ENGINE_EDGES],

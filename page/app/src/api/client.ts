@@ -1,0 +1,97 @@
+// The calls of the API: one function a question. What goes wrong is an ApiError with the gRPC code in it.
+import {Answers, Event, ExplainResponse, ListJobsResponse, ListNodesResponse, PolicyInForce, SiteInfo} from '../../generated/api';
+import {BadAnswer, decode} from './decode';
+import {SseReader} from './sse';
+
+const ROOT = '/api/v1';
+const CODES: Record<number, string> = {
+  400: 'INVALID_ARGUMENT', 401: 'UNAUTHENTICATED', 403: 'PERMISSION_DENIED', 404: 'NOT_FOUND', 429: 'RESOURCE_EXHAUSTED',
+  409: 'FAILED_PRECONDITION', 421: 'PERMISSION_DENIED', 500: 'INTERNAL', 501: 'UNIMPLEMENTED', 503: 'UNAVAILABLE', 504: 'DEADLINE_EXCEEDED',
+};
+
+export class ApiError extends Error {
+  // code: as gRPC names it; UNREACHABLE: there was no answer; BAD ANSWER: it is not what the API says.
+  constructor(readonly code: string, message: string) {
+    super(message);
+  }
+  // What was asked for is not there, or not for this reader.
+  get isNotShown(): boolean {
+    return ['NOT_FOUND', 'PERMISSION_DENIED', 'UNAUTHENTICATED', 'INVALID_ARGUMENT'].includes(this.code);
+  }
+}
+
+async function refusal(response: Response): Promise<ApiError> {
+  const code = CODES[response.status] ?? `HTTP ${response.status}`;
+  const text = await response.text().catch(() => '');
+  try {
+    const {error} = JSON.parse(text) as {error?: {message?: unknown}};
+    return new ApiError(code, typeof error?.message === 'string' ? error.message : '');
+  } catch {
+    return new ApiError(code, text.slice(0, 200));
+  }
+}
+
+async function ask(path: string, init: RequestInit): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(ROOT + path, {cache: 'no-cache', ...init});
+  } catch (error) {
+    throw new ApiError('UNREACHABLE', error instanceof Error ? error.message : '');
+  }
+  if (!response.ok) throw await refusal(response);
+  return response;
+}
+
+async function get<K extends keyof Answers>(type: K, path: string, signal?: AbortSignal): Promise<Answers[K]> {
+  const response = await ask(path, {signal: signal ?? null});
+  try {
+    return decode(type, await response.json());
+  } catch (error) {
+    if (error instanceof BadAnswer) throw new ApiError('BAD ANSWER', error.message);
+    throw new ApiError('UNREACHABLE', 'the answer broke off');
+  }
+}
+
+export const readSite = (signal?: AbortSignal): Promise<SiteInfo> => get('SiteInfo', '/site', signal);
+export const readPolicy = (signal?: AbortSignal): Promise<PolicyInForce> => get('PolicyInForce', '/policy', signal);
+export const readNodes = (signal?: AbortSignal): Promise<ListNodesResponse> => get('ListNodesResponse', '/nodes', signal);
+export const readJobs = (signal?: AbortSignal): Promise<ListJobsResponse> => get('ListJobsResponse', '/jobs', signal);
+export const readEveryJob = (signal?: AbortSignal): Promise<ListJobsResponse> => get('ListJobsResponse', '/jobs?all=true', signal);
+export const readJob = (id: number, signal?: AbortSignal): Promise<ListJobsResponse> => get('ListJobsResponse', `/jobs/${id}`, signal);
+export const readPlans = (id: number, signal?: AbortSignal): Promise<ExplainResponse> => get('ExplainResponse', `/jobs/${id}/plans`, signal);
+
+// Of the stream of events: what came in one piece. No events: a sign of life.
+export interface Piece {
+  events: Event[];
+  seq: number;  // up to which all has been said; 0: not said
+}
+
+// Calls `heard` with each piece that comes, until the stream ends. `after`: the event behind which it begins; undefined: from now on.
+export async function followEvents(after: number | undefined, heard: (piece: Piece) => void, signal: AbortSignal): Promise<void> {
+  const response = await ask(after === undefined ? '/events' : `/events?after=${after}`, {signal});
+  const reader = new SseReader(), text = new TextDecoder(), body = response.body?.getReader();
+  for (;;) {
+    let piece;
+    try {
+      piece = await body?.read();
+    } catch {
+      throw new ApiError('UNREACHABLE', 'the stream of events broke off');
+    }
+    if (piece === undefined || piece.done) return;
+    const parts = reader.read(text.decode(piece.value, {stream: true}));
+    heard({events: parts.map(part => decode('Event', JSON.parse(part))), seq: Number(reader.lastId) || 0});
+  }
+}
+
+// Events behind `after`, up to and with `until`.
+export async function readEvents(after: number, until: number, signal: AbortSignal): Promise<Event[]> {
+  const enough = new AbortController(), events: Event[] = [];
+  signal.addEventListener('abort', () => enough.abort(), {once: true});
+  await followEvents(after, piece => {
+    events.push(...piece.events.filter(event => event.seq <= until));
+    if (piece.seq >= until) enough.abort();
+  }, enough.signal).catch((error: unknown) => {
+    if (!enough.signal.aborted || signal.aborted) throw error;
+  });
+  return events;
+}

@@ -1,0 +1,55 @@
+// What a view asks for itself: a job with its plans, and what happened to some jobs.
+import {useComputed} from '@preact/signals';
+import {useEffect, useState} from 'preact/hooks';
+import {Event, ExplainResponse, Job} from '../../generated/api';
+import {ApiError, readJob, readPlans} from '../api/client';
+import {loadOlderEvents, standing, state} from './live';
+import {knownJob} from './state';
+
+const EVENTS_A_TIME = 2_000;
+
+export interface Asked<T> {
+  answer: T | undefined;    // the last one
+  error: ApiError | undefined;
+}
+
+// Asked again when there is a new event of the job, and when the controller is back. 0: nothing is asked.
+function useAsked<T>(job: number, ask: (job: number, signal: AbortSignal) => Promise<T>): Asked<T> {
+  const [asked, setAsked] = useState<Asked<T> & {job: number}>({job, answer: undefined, error: undefined});
+  const seq = useComputed(() => state.value.changed.get(job) ?? 0), live = standing.value === 'live';
+  useEffect(() => {
+    if (job === 0 || !live) return undefined;
+    const over = new AbortController();
+    ask(job, over.signal).then(
+        answer => setAsked({job, answer, error: undefined}),
+        (error: unknown) => { if (!over.signal.aborted && error instanceof ApiError) setAsked({job, answer: undefined, error}); });
+    return () => over.abort();
+  }, [job, seq.value, live]);
+  return asked.job === job ? asked : {answer: undefined, error: undefined};
+}
+
+export const usePlans = (job: number): Asked<ExplainResponse> => useAsked(job, readPlans);
+
+// As the page keeps it up; asked for where the page does not have it.
+export function useJob(job: number): Asked<Job> {
+  const {answer, error} = useAsked(job, async (id, signal) => (await readJob(id, signal)).jobs[0]), known = knownJob(state.value, job) ?? answer;
+  return {answer: known, error: known === undefined ? error : undefined};
+}
+
+export interface History {
+  events: Event[];       // of these jobs, oldest first
+  reachesBack: boolean;  // to `sinceUs`
+}
+
+// From the events that the page has; those before them are read as far back as is needed, and as it keeps any.
+export function useHistory(jobs: readonly number[], sinceUs: number): History {
+  const {events, firstSeq} = state.value, oldest = events.at(-1), wanted = new Set(jobs), [isEnd, setEnd] = useState(false);
+  const reachesBack = firstSeq <= 1 || (oldest !== undefined && oldest.atUs <= sinceUs);
+  useEffect(() => {
+    if (reachesBack || isEnd || sinceUs === 0 || firstSeq === 0) return undefined;
+    const over = new AbortController();
+    loadOlderEvents(EVENTS_A_TIME, over.signal).catch(() => undefined).then(() => { if (state.value.firstSeq === firstSeq) setEnd(true); });
+    return () => over.abort();
+  }, [reachesBack, isEnd, firstSeq, sinceUs]);
+  return {events: events.filter(event => wanted.has(event.job)).reverse(), reachesBack};
+}

@@ -1,0 +1,178 @@
+// Keeps the state at what the controller says: a snapshot, then the stream of events, and again from the last event if that breaks off.
+import {batch, computed, signal} from '@preact/signals';
+import {Job, Plan} from '../../generated/api';
+import {ApiError, followEvents, readEveryJob, readEvents, readJob, readJobs, readNodes, readPlans, readPolicy, readSite} from '../api/client';
+import {waitsForDeadline} from '../model/jobs';
+import {Link, NOT_YET, SILENCE_MS, answered, failed, heard, standingOf} from './link';
+import {ANSWER_AGE_MS, NOTHING, State, toRead, withAllJobs, withBeginning, withEvents, withJobs, withNodes, withOlderEvents, withSite} from './state';
+
+const EVENTS_AT_FIRST = 300;
+const SETTLE_MS = 400;         // events come in groups; what they changed is read once
+const LOOK_MS = 2_000;         // between looks at what is still stale, and at progress
+const JOBS_MS = 3_000;         // of who is told of no job's events; with many jobs more
+const NODES_MS = 10_000;       // what nodes have free changes without events
+const REQUESTS_PLANNED = 20;   // whose plans are read, the most urgent ones
+
+export const state = signal<State>(NOTHING);
+export const link = signal<Link>(NOT_YET);
+// The newest plan of each request that has not started.
+export const plans = signal<ReadonlyMap<number, Plan>>(new Map());
+
+const steadyMs = signal(performance.now());
+let aheadMs = 0;  // of the controller's clock, before this machine's
+export const standing = computed(() => standingOf(link.value, steadyMs.value));
+// The controller's time, in microseconds, once a second; it stands while nothing is heard.
+export const now = signal(0);
+const secondsTo = (ms: number): number => (ms - steadyMs.value) / 1000;
+export const heardAgoS = computed(() => Math.max(0, Math.round(-secondsTo(link.value.lastHeardMs ?? steadyMs.value))));
+export const retryInS = computed(() => Math.max(0, Math.ceil(secondsTo(link.value.retryAtMs))));
+
+function tick(): void {
+  batch(() => {
+    steadyMs.value = performance.now();
+    if (standing.value === 'live') now.value = Math.round((Date.now() + aheadMs) * 1000);
+  });
+}
+
+async function readAll(signal: AbortSignal): Promise<void> {
+  const askedMs = performance.now(), withEnded = state.value.ended !== undefined;
+  const [site, policy, jobs, nodes] = await Promise.all([readSite(signal), readPolicy(signal), withEnded ? readEveryJob(signal) : readJobs(signal), readNodes(signal)]);
+  aheadMs = site.nowUs / 1000 - Date.now();
+  batch(() => {
+    link.value = answered(link.value);
+    state.value = withNodes(withSite(withAllJobs(state.value, jobs.jobs, askedMs, withEnded), site, policy), nodes.nodes);
+    tick();
+  });
+}
+
+// For the views that show jobs that have ended.
+export async function loadEnded(): Promise<void> {
+  if (state.value.ended !== undefined) return;
+  const askedMs = performance.now();
+  const {jobs} = await readEveryJob();
+  state.value = withAllJobs(state.value, jobs, askedMs, true);
+}
+
+// For the views that tell what happened: so many events from before those that are known.
+export async function loadOlderEvents(count: number, signal: AbortSignal): Promise<void> {
+  const {firstSeq} = state.value, after = Math.max(0, firstSeq - 1 - count);
+  if (firstSeq <= 1) return;
+  const events = await readEvents(after, firstSeq - 1, signal);
+  state.value = withOlderEvents(state.value, events, after);
+}
+
+// Nothing, if it is not known any more.
+async function readOne(id: number, signal: AbortSignal): Promise<Job[]> {
+  try {
+    return (await readJob(id, signal)).jobs;
+  } catch (error) {
+    if (error instanceof ApiError && error.isNotShown) return [];
+    throw error;
+  }
+}
+
+async function readStale(signal: AbortSignal): Promise<void> {
+  if (state.value.allStaleSince !== undefined) return readAll(signal);
+  const askedMs = performance.now(), ids = toRead(state.value);
+  if (ids.length === 0) return;
+  const jobs = await Promise.all(ids.map(id => readOne(id, signal)));
+  state.value = withJobs(state.value, ids, jobs.flat(), askedMs);
+}
+
+// Plans are not shown to everybody who may see the request.
+async function newestPlan(request: number, signal: AbortSignal): Promise<Plan | undefined> {
+  try {
+    return (await readPlans(request, signal)).plans.at(-1);
+  } catch (error) {
+    if (error instanceof ApiError && error.isNotShown) return undefined;
+    throw error;
+  }
+}
+
+async function readPlansAhead(signal: AbortSignal): Promise<void> {
+  const ahead = [...state.value.jobs.values()].filter(waitsForDeadline)
+      .sort((a, b) => (a.spec?.startByUs ?? 0) - (b.spec?.startByUs ?? 0)).slice(0, REQUESTS_PLANNED);
+  const read = await Promise.all(ahead.map(async job => [job.id, await newestPlan(job.id, signal)] as const));
+  plans.value = new Map(read.flatMap(([id, plan]) => (plan === undefined ? [] : [[id, plan] as const])));
+}
+
+const pause = (ms: number, signal: AbortSignal): Promise<void> => new Promise(done => {
+  const timer = setTimeout(done, ms);
+  signal.addEventListener('abort', () => { clearTimeout(timer); done(); }, {once: true});
+});
+
+// Reads again what events have made stale, as long as the stream lasts.
+async function keepUp(signal: AbortSignal): Promise<void> {
+  let lookedMs = 0, nodesMs = 0, jobsMs = performance.now(), lookedSeq = -1, plannedSeq = -1;
+  while (!signal.aborted) {
+    await pause(SETTLE_MS, signal);
+    const atMs = performance.now(), {lastSeq} = state.value;
+    if (signal.aborted || document.hidden || (lastSeq === lookedSeq && atMs - lookedMs < LOOK_MS)) continue;
+    [lookedMs, lookedSeq] = [atMs, lastSeq];
+    const news = state.value.stale.size > 0;
+    if (state.value.changed.size === 0 && atMs - jobsMs > Math.max(JOBS_MS, 2 * state.value.jobs.size)) {
+      jobsMs = atMs;
+      state.value = {...state.value, allStaleSince: state.value.allStaleSince ?? atMs - ANSWER_AGE_MS};
+    }
+    await readStale(signal);
+    if (news || lastSeq !== plannedSeq) await readPlansAhead(signal);
+    plannedSeq = lastSeq;
+    if (news || atMs - nodesMs > NODES_MS) {
+      nodesMs = atMs;
+      state.value = withNodes(state.value, (await readNodes(signal)).nodes);
+    }
+  }
+}
+
+// Behind the opening of the stream, so that nothing happens between the two.
+async function readAtFirst(signal: AbortSignal): Promise<void> {
+  await readAll(signal);
+  await readPlansAhead(signal);
+  if (state.value.events.length === 0) await loadOlderEvents(EVENTS_AT_FIRST, signal);
+  await keepUp(signal);
+}
+
+// Until the stream ends, or something cannot be read.
+async function session(): Promise<void> {
+  const ended = new AbortController();
+  let silence: ReturnType<typeof setTimeout> | undefined;
+  await new Promise<void>((_, reject) => {
+    let opened = false;
+    const over = (): void => reject(new ApiError('UNREACHABLE', 'the stream of events has ended'));
+    const beat = (): void => {
+      clearTimeout(silence);
+      silence = setTimeout(over, SILENCE_MS);
+      link.value = heard(link.value, performance.now());
+    };
+    silence = setTimeout(over, SILENCE_MS);
+    followEvents(state.value.lastSeq || undefined, ({events, seq}) => batch(() => {
+      beat();
+      if (!opened) {
+        opened = true;
+        state.value = withBeginning(state.value, events.length === 0 ? seq : state.value.lastSeq, performance.now());
+        readAtFirst(ended.signal).catch(reject);
+      }
+      state.value = withEvents(state.value, events, performance.now());
+    }), ended.signal).then(over, reject);
+  }).finally(() => {
+    clearTimeout(silence);
+    ended.abort();
+  });
+}
+
+let tryNow: () => void = () => undefined;
+export const retryNow = (): void => tryNow();
+
+export async function run(): Promise<never> {
+  setInterval(tick, 1000);
+  for (;;) {
+    await session().catch((error: unknown) => {
+      const {code, message} = error instanceof ApiError ? error : new ApiError('UNREACHABLE', String(error));
+      link.value = failed(link.value, {code, message}, performance.now());
+    });
+    tick();
+    const wait = new AbortController();
+    tryNow = () => wait.abort();
+    await pause(link.value.retryAtMs - performance.now(), wait.signal);
+  }
+}

@@ -1,0 +1,61 @@
+// Is every deadline safe? One sentence, from the requests that have not started yet and their newest plans.
+import {Job, Plan} from '../../generated/api';
+import {duration} from '../text/time';
+import {deadlineOf, nameOf, waitsForDeadline} from './jobs';
+
+export interface Request {
+  job: Job;
+  dueUs: number;
+  plan: Plan | undefined;          // undefined: not read yet, or there is none
+  startUs: number;                 // predicted; 0: not known
+  marginS: number | undefined;
+  late: boolean;                   // will be, or is
+}
+
+// By deadline, the next one first. `plans`: the newest plan of a request.
+export function requestsAhead(jobs: Iterable<Job>, plans: ReadonlyMap<number, Plan>, nowUs: number): Request[] {
+  return [...jobs].filter(waitsForDeadline).map(job => {
+    const dueUs = deadlineOf(job), plan = plans.get(job.id);
+    const startUs = plan?.feasible ? plan.predictedStartUs : 0;
+    const marginS = startUs > 0 ? (dueUs - startUs) / 1e6 : undefined;
+    const late = dueUs < nowUs || (marginS !== undefined && marginS < 0) || (plan !== undefined && !plan.feasible);
+    return {job, dueUs, plan, startUs, marginS, late};
+  }).sort((a, b) => Number(b.late) - Number(a.late) || a.dueUs - b.dueUs);
+}
+
+export type Tone = 'good' | 'bad' | 'unknown' | 'none';
+export interface Verdict {
+  tone: Tone;
+  sentence: string;
+  least?: Request;  // the one with the least margin
+  late?: Request;   // the first that is late
+  detail: string;
+}
+
+function whyLate(request: Request, nowUs: number): string {
+  const {job, plan, dueUs, marginS} = request;
+  const who = `${nameOf(job)} (${job.id})`;
+  if (plan !== undefined && !plan.feasible) return `${who}: ${plan.refusal}.`;
+  if (marginS !== undefined && marginS < 0) return `${who} would start ${duration(-marginS)} late.`;
+  return `${who} should have started ${duration((nowUs - dueUs) / 1e6)} ago.`;
+}
+
+const all = (n: number, verb: [string, string]): string =>
+  n === 1 ? `The deadline ${verb[0]} safe` : `All ${n} deadlines ${verb[1]} safe`;
+
+// past: the controller is not heard any more, so this is what was.
+export function verdictOf(requests: readonly Request[], nowUs: number, past: boolean): Verdict {
+  if (requests.length === 0) return {tone: 'none', sentence: `No deadline ${past ? 'was' : 'is'} ahead`, detail: ''};
+  const late = requests.filter(request => request.late);
+  if (late[0] !== undefined) {
+    const sentence = `${late.length} of ${requests.length} ${requests.length === 1 ? 'deadline' : 'deadlines'} ${past ? 'could' : 'can'}not be met`;
+    return {tone: 'bad', sentence, late: late[0], detail: whyLate(late[0], nowUs)};
+  }
+  const unknown = requests.filter(request => request.marginS === undefined).length;
+  if (unknown > 0) {
+    const sentence = `${requests.length} ${requests.length === 1 ? 'deadline is' : 'deadlines are'} ahead`;
+    return {tone: 'unknown', sentence, detail: `Whether ${unknown === 1 ? 'it is' : 'they are'} safe is not known here: the ${unknown === 1 ? 'plan is' : `plans of ${unknown} are`} not shown to you.`};
+  }
+  const least = requests.reduce((a, b) => ((b.marginS ?? 0) < (a.marginS ?? 0) ? b : a));
+  return {tone: 'good', sentence: all(requests.length, past ? ['was', 'were'] : ['is', 'are']), least, detail: ''};
+}

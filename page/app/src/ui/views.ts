@@ -1,0 +1,19 @@
+// The views that there are: navigation, keys and titles come from here.
+import {VNode} from 'preact';
+import {JobView} from '../views/job';
+import {JobsView} from '../views/jobs';
+import {NowView} from '../views/now';
+import {PreemptionView} from '../views/preemption';
+import {PreemptionsView} from '../views/preemptions';
+
+interface View {
+  show: (props: {id: string; query: string}) => VNode;
+  tab: string;  // that is marked while it is shown
+}
+export const VIEWS: Record<string, View> = {
+  now: {show: NowView, tab: 'now'},
+  preemptions: {show: PreemptionsView, tab: 'preemptions'},
+  preemption: {show: PreemptionView, tab: 'preemptions'},
+  jobs: {show: JobsView, tab: 'jobs'},
+  job: {show: JobView, tab: 'jobs'},
+};

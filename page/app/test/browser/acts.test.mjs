@@ -1,0 +1,210 @@
+// What happens while somebody looks: events, a controller that goes away and comes back, keys, ten thousand rows.
+import assert from 'node:assert/strict';
+import {after, before, test} from 'node:test';
+import {findings, hasBrowser, heading, launch, open, picture, problems} from './browser.mjs';
+import {large, preempted, us} from './cluster.mjs';
+import {StandIn} from './stand_in.mjs';
+
+const PAGE = process.env.SIDING_PAGE ?? new URL('../../dist', import.meta.url).pathname;
+const options = {skip: !hasBrowser && 'there is no chromium'};
+let browser;
+before(async () => { if (hasBrowser) browser = await launch(); });
+after(() => browser?.close());
+
+function play(name, cluster, address, act, look) {
+  test(name, options, async () => {
+    const server = new StandIn(PAGE, cluster()), url = await server.listen(), page = await open(browser, url + address, look);
+    try {
+      await act(page, server);
+      assert.deepEqual(page.errors, []);
+    } finally {
+      await page.close();
+      if (server.server.listening) await server.goAway();
+    }
+  });
+}
+
+// The job changes, and an event says that something has happened to it.
+function change(server, id, kind, changes) {
+  Object.assign(server.cluster.jobs.get(id), changes);
+  server.tell(server.cluster.event(0, id, kind, kind));
+}
+
+play('an event moves the job that it is about', preempted, '#/job/2', async (page, server) => {
+  await heading(page, 'cfd-wing is parked');
+  change(server, 2, 'place', {state: 'restoring', nodes: ['n8']});
+  await heading(page, 'cfd-wing is being restored');
+  change(server, 2, 'restored', {state: 'running', madeWayFor: '0', back: undefined});
+  await heading(page, 'cfd-wing runs');
+  await page.getByText('Since ').waitFor();
+});
+
+test('who is told of no event sees what changes all the same', options, async () => {
+  const server = Object.assign(new StandIn(PAGE, preempted()), {stranger: true}), url = await server.listen(), page = await open(browser, `${url}#/job/2`);
+  await heading(page, 'cfd-wing is parked');
+  change(server, 2, 'place', {state: 'restoring'});
+  await heading(page, 'cfd-wing is being restored');
+  await page.close();
+  await server.goAway();
+});
+
+play('a job that is not known any more leaves the list', preempted, '#/jobs', async (page, server) => {
+  await page.getByRole('link', {name: 'long 5'}).waitFor();
+  server.cluster.jobs.delete(5);
+  server.tell(server.cluster.event(0, 0, 'forgotten', '1 job left the records'));
+  await page.getByRole('link', {name: 'long 5'}).waitFor({state: 'detached'});
+});
+
+play('a controller that is killed is missed, and found again with all that has happened', preempted, '#/now', async (page, server) => {
+  await heading(page, 'The deadline is safe');
+  await server.goAway();
+  await page.getByText('The controller is not heard.').waitFor();
+  await heading(page, 'The deadline was safe, at');
+  assert.match(await page.locator('.bar').innerText(), /Last heard .* ago\. What you see is of \d\d:\d\d:\d\d, event \d+\.\s+Trying again/);
+  await picture(page, 'lost-light');
+  assert.deepEqual([...await problems(page), ...await findings(page)], []);
+  server.cluster.jobs.get(8).state = 'cancelled';
+  server.cluster.event(0, 8, 'cancelled', 'cancelled');
+  await server.listen();
+  await page.getByRole('button', {name: 'Try now'}).click();
+  await heading(page, 'No deadline is ahead');
+  await page.locator('.feed li', {hasText: 'cancelled'}).waitFor();
+  assert.equal(await page.getByText('The controller is not heard.').count(), 0);
+});
+
+play('a page that comes back ends as a fresh one', preempted, '#/jobs', async (page, server) => {
+  await page.getByRole('link', {name: 'long 5'}).waitFor();
+  await server.goAway();
+  await page.getByText('The controller is not heard.').waitFor();
+  server.cluster.jobs.delete(6);
+  for (const [id, state] of [[1, 'parked'], [2, 'running'], [4, 'dumping']]) Object.assign(server.cluster.jobs.get(id), {state});
+  for (let i = 0; i < 10_000; ++i) server.cluster.event(0, 1 + i % 5, 'note', `note ${i}`);
+  await server.listen();
+  await page.getByRole('button', {name: 'Try now'}).click();
+  const rows = each => each.locator('.vrow').evaluateAll(list => list.map(row => [...row.children].filter((_, i) => i !== 4).map(cell => cell.textContent).join('|')));
+  await page.locator('.vrow', {hasText: 'dumping'}).waitFor();
+  const fresh = await open(browser, page.url());
+  await fresh.locator('.vrow', {hasText: 'dumping'}).waitFor();
+  assert.deepEqual(await rows(page), await rows(fresh));
+  await fresh.close();
+});
+
+play('a controller that refuses is said to, in words', preempted, '#/now', async (page, server) => {
+  await heading(page, 'The deadline is safe');
+  server.refusal = {status: 503, message: 'it stands by'};
+  for (const stream of server.streams) stream.end();
+  await page.getByText('The controller refuses.').waitFor();
+  await page.getByText('UNAVAILABLE, it cannot answer now: it stands by.').waitFor();
+});
+
+test('without a controller from the start there is a word of it, and no empty tables', options, async () => {
+  const server = Object.assign(new StandIn(PAGE, preempted()), {refusal: {status: 503, message: 'it stands by'}}), url = await server.listen();
+  const page = await open(browser, url);
+  await heading(page, 'No data from the controller');
+  await picture(page, 'refused-light');
+  assert.deepEqual(await findings(page), []);
+  assert.equal(await page.locator('table').count(), 0);
+  server.refusal = undefined;
+  await heading(page, 'The deadline is safe');
+  await page.close();
+  await server.goAway();
+});
+
+test('a reading that takes long is told of', options, async () => {
+  const server = Object.assign(new StandIn(PAGE, preempted()), {silent: true}), url = await server.listen(), page = await open(browser, url);
+  await heading(page, 'Reading the state of the cluster');
+  await picture(page, 'reading-light');
+  assert.deepEqual(await findings(page), []);
+  await page.close();
+  await server.goAway();
+});
+
+play('keys lead everywhere', preempted, '#/now', async page => {
+  await heading(page, 'The deadline is safe');
+  const go = async (keys, text) => {
+    for (const key of keys) await page.keyboard.press(key);
+    await heading(page, text);
+    await page.waitForFunction(title => document.activeElement?.id === 'main' && document.title.startsWith(title), text);
+  };
+  await go(['g', 'j'], 'Jobs');
+  await go(['g', 'p'], 'Preemptions');
+  await go(['g', 'n'], 'The deadline is safe');
+  await page.keyboard.press('?');
+  await page.getByRole('dialog', {name: 'Keys'}).waitFor();
+  await picture(page, 'keys-light');
+  assert.deepEqual(await findings(page), []);
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({state: 'detached'});
+  await page.keyboard.press('/');
+  await page.keyboard.type('cfd');
+  await page.getByRole('option', {name: 'cfd-wing 2'}).waitFor();
+  await picture(page, 'find-light');
+  assert.deepEqual(await findings(page), []);
+  await page.keyboard.press('Enter');
+  await heading(page, 'cfd-wing is parked');
+});
+
+play('single keys can be switched off, and stay off', preempted, '#/now', async page => {
+  await heading(page, 'The deadline is safe');
+  await page.keyboard.press('?');
+  await page.getByLabel('Single keys work').uncheck();
+  await page.keyboard.press('Escape');
+  await page.reload();
+  await heading(page, 'The deadline is safe');
+  await page.keyboard.press('g');
+  await page.keyboard.press('j');
+  await page.keyboard.press('/');
+  assert.equal(await page.locator('h1').innerText(), 'The deadline is safe');
+  assert.equal(await page.getByRole('dialog').count(), 0);
+});
+
+play('arrows move between nodes, and a click keeps one', () => large(1000, 2000), '#/now', async page => {
+  const tiles = page.locator('.tile'), focused = () => page.evaluate(() => document.activeElement?.getAttribute('aria-label')?.split(':')[0]);
+  await tiles.first().focus();
+  for (const key of ['ArrowRight', 'ArrowDown']) await page.keyboard.press(key);
+  assert.equal(await focused(), 'r02n02');
+  await page.keyboard.press('End');
+  assert.equal(await focused(), 'r25n40');
+  assert.equal(await page.locator('.tile[tabindex="0"]').count(), 1, 'one stop for the tab key');
+  await page.keyboard.press('Enter');
+  await page.keyboard.press('Home');
+  assert.match(await page.locator('.inspect').innerText(), /r25n40/);
+});
+
+play('of ten thousand jobs those in sight exist', () => large(1000, 10_000), '#/jobs', async page => {
+  await page.locator('.vrow').first().waitFor();
+  assert.ok(await page.locator('.vrow').count() < 60);
+  await page.locator('.vlist').evaluate(list => { list.scrollTop = list.scrollHeight; });
+  await page.locator('.vrow[aria-rowindex="10001"]').waitFor();
+  assert.ok(await page.locator('.vrow').count() < 60);
+  await page.getByLabel('Filter', {exact: true}).fill('user:user3 state:parked');
+  await page.getByText('of 10,000 jobs').waitFor();
+  assert.ok((await page.locator('.vrow .k3').allInnerTexts()).every(user => user === 'user3'));
+  assert.match(page.url(), /#\/jobs\?user%3Auser3%20state%3Aparked$/);
+});
+
+play('rows keep their places while the list is pointed at', preempted, '#/jobs', async (page, server) => {
+  const first = () => page.locator('.vrow .k1').first().innerText();
+  await page.locator('.vrow', {hasText: 'md-lipid'}).hover();
+  assert.equal(await first(), 'md-lipid 3');
+  change(server, 1, 'order-dump', {state: 'dumping'});
+  await page.locator('.vrow', {hasText: 'dumping'}).waitFor();
+  assert.equal(await first(), 'md-lipid 3');
+  await page.mouse.move(5, 5);
+  await page.locator('.vrow').first().filter({hasText: 'train 1'}).waitFor();
+});
+
+play('pointing at who is away lights where it is', preempted, '#/now', async page => {
+  await page.locator('.away li', {hasText: 'md-lipid'}).hover();
+  await page.locator('.faint .tile.hit').waitFor();
+  assert.deepEqual(await page.locator('.tile.hit b').allInnerTexts(), ['n5']);
+});
+
+play('time goes on', () => {
+  const cluster = preempted();
+  cluster.jobs.get(8).spec.startByUs = us(Date.now() / 1000 + 100_000);
+  return cluster;
+}, '#/now', async page => {
+  const clock = page.locator('.link .num'), at = await clock.innerText();
+  await page.waitForFunction(before => document.querySelector('.link .num')?.textContent !== before, at);
+});

@@ -1,0 +1,27 @@
+// A browser for tests in other languages: a command a line on stdin, [what, argument...] as JSON, an answer a line on stdout: {} or
+// {"error": "..."}. tests/page/browser.py speaks it.
+import {createInterface} from 'node:readline';
+import {findings, launch, open, picture, problems} from './browser.mjs';
+
+const browser = await launch();
+let page;
+const COMMANDS = {
+  open: async address => { page = await open(browser, address); },
+  go: hash => page.evaluate(to => { location.hash = to; }, hash),
+  see: text => page.getByText(text).first().waitFor(),
+  gone: text => page.getByText(text).first().waitFor({state: 'detached'}),
+  press: key => page.keyboard.press(key),
+  click: name => page.getByRole('button', {name}).click(),
+  picture: name => picture(page, name),
+  faultless: async () => {
+    const found = [...await problems(page), ...await findings(page)];
+    if (found.length > 0) throw new Error(found.join('\n'));
+  },
+};
+
+for await (const line of createInterface({input: process.stdin})) {
+  const [what, ...rest] = JSON.parse(line);
+  const answer = await Promise.resolve().then(() => COMMANDS[what](...rest)).then(() => ({}), error => ({error: error.message}));
+  process.stdout.write(`${JSON.stringify(answer)}\n`);
+}
+await browser.close();

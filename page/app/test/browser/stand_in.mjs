@@ -1,0 +1,100 @@
+// Stands in for the controller in browser tests: the built page, and the API's answers of an invented cluster. It can be made to refuse,
+// to be slow and to go away, which a real one does not do on request.
+import {createReadStream, existsSync} from 'node:fs';
+import {createServer} from 'node:http';
+import {extname, join} from 'node:path';
+
+const TYPES = {'.html': 'text/html; charset=utf-8', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml', '.txt': 'text/plain; charset=utf-8'};
+export const CSP = 'default-src \'none\'; script-src \'self\'; style-src \'self\'; connect-src \'self\'; img-src \'self\'; base-uri \'none\'; form-action \'none\'; frame-ancestors \'none\'';
+const ENDED = new Set(['done', 'failed', 'cancelled']);
+
+// Names of fields as the .proto files have them.
+function asProto(value) {
+  if (Array.isArray(value)) return value.map(asProto);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`), asProto(each)]));
+}
+
+export class StandIn {
+  constructor(folder, cluster) {
+    this.folder = folder;
+    this.cluster = cluster;
+    this.refusal = undefined;  // {status, message} instead of any answer
+    this.stranger = false;     // plans and events of jobs are not shown
+    this.privateJobs = false;
+    this.silent = false;       // takes questions and answers none
+    this.streams = new Set();
+    this.port = 0;
+  }
+
+  async listen() {
+    this.server = createServer((request, response) => this.answer(request, response));
+    await new Promise(done => this.server.listen(this.port, '127.0.0.1', done));
+    this.port = this.server.address().port;
+    return `http://127.0.0.1:${this.port}/`;
+  }
+
+  // As if it was killed; listen() brings it back at the same address.
+  async goAway() {
+    this.streams.clear();
+    const closed = new Promise(done => this.server.close(done));
+    this.server.closeAllConnections();
+    await closed;
+  }
+
+  // To the pages that follow; the cluster has it already.
+  tell(...events) {
+    for (const stream of this.streams) for (const event of events.filter(each => this.shows(each))) stream.write(`id: ${event.seq}\ndata: ${JSON.stringify(asProto(event))}\n\n`);
+  }
+
+  answer(request, response) {
+    const url = new URL(request.url, 'http://page');
+    response.setHeader('Content-Security-Policy', CSP);
+    if (!url.pathname.startsWith('/api/')) return this.file(url.pathname, response);
+    if (this.silent) return undefined;
+    if (this.refusal !== undefined) return this.refuse(response, this.refusal.status, this.refusal.message);
+    return this.api(url.pathname.replace('/api/v1/', '').split('/'), url.searchParams, response);
+  }
+
+  api([what, id, more], query, response) {
+    const {cluster} = this, job = cluster.jobs.get(Number(id));
+    if (what === 'site') return this.json(response, {nowUs: String(Math.round(Date.now() * 1000))});
+    if (what === 'policy') return this.json(response, {yaml: `private_jobs: ${this.privateJobs}\n`});
+    if (what === 'nodes') return this.json(response, {nodes: cluster.nodes});
+    if (what === 'events') return this.follow(query.get('after'), response);
+    if (what !== 'jobs') return this.refuse(response, 404, 'no such question');
+    if (id === undefined) return this.json(response, {jobs: [...cluster.jobs.values()].filter(each => query.get('all') === 'true' || !ENDED.has(each.state))});
+    if (job === undefined) return this.refuse(response, 404, `job ${id} is not known`);
+    if (more === 'plans' && this.stranger) return this.refuse(response, 403, 'not yours');
+    return this.json(response, more === 'plans' ? {job, plans: cluster.plans.get(Number(id)) ?? []} : {jobs: [job]});
+  }
+
+  follow(after, response) {
+    const newest = this.cluster.events.length, from = after === null ? newest : Math.min(Number(after), newest);
+    response.writeHead(200, {'Content-Type': 'text/event-stream'});
+    response.write(`: here\nid: ${from}\n\n`);
+    this.streams.add(response);
+    response.on('close', () => this.streams.delete(response));
+    for (const event of this.cluster.events.slice(from).filter(each => this.shows(each))) response.write(`id: ${event.seq}\ndata: ${JSON.stringify(asProto(event))}\n\n`);
+  }
+
+  refuse(response, status, message) {
+    this.json(response, {error: {status, message}}, status);
+  }
+
+  shows(event) {
+    return !this.stranger || event.job === '0';
+  }
+
+  json(response, body, status = 200) {
+    response.writeHead(status, {'Content-Type': 'application/json'});
+    response.end(JSON.stringify(asProto(body)));
+  }
+
+  file(path, response) {
+    const name = join(this.folder, path === '/' ? 'index.html' : path);
+    if (!existsSync(name)) return response.writeHead(404).end();
+    response.writeHead(200, {'Content-Type': TYPES[extname(name)] ?? 'application/octet-stream'});
+    return createReadStream(name).pipe(response);
+  }
+}

@@ -1,0 +1,58 @@
+// Each view in each state, light and dark, wide and on a phone: no finding of axe, nothing that scrolls sideways, no error.
+import assert from 'node:assert/strict';
+import {after, before, test} from 'node:test';
+import {findings, hasBrowser, heading, launch, open, picture, problems} from './browser.mjs';
+import {Cluster, atRisk, large, preempted} from './cluster.mjs';
+import {StandIn} from './stand_in.mjs';
+
+const PAGE = process.env.SIDING_PAGE ?? new URL('../../dist', import.meta.url).pathname;
+const LOOKS = [
+  {name: 'light', width: 1440, scheme: 'light', axe: true}, {name: 'dark', width: 1000, scheme: 'dark'},
+  {name: 'phone', width: 390, height: 844, scheme: 'dark', axe: true}, {name: 'narrowest', width: 320, height: 640, scheme: 'light'},
+];
+const VIEWS = [
+  // name, cluster, address, heading, settings of the stand-in
+  ['now', preempted, '#/now', 'The deadline is safe'],
+  ['now-late', atRisk, '#/now', '1 of 1 deadline cannot be met'],
+  ['now-node', preempted, '#/now?node%3Dn5', 'The deadline is safe'],
+  ['now-120', () => large(120, 300), '#/now', 'No deadline is ahead'],
+  ['now-1000', () => large(1000, 10_000), '#/now', 'No deadline is ahead'],
+  ['now-new', () => new Cluster(), '#/now', 'No node has connected yet'],
+  ['now-hidden', () => Object.assign(new Cluster(), {nodes: preempted().nodes}), '#/now', 'No jobs are shown to you', {privateJobs: true}],
+  ['jobs', preempted, '#/jobs', 'Jobs'],
+  ['jobs-filtered', preempted, '#/jobs?state%3Aparked', 'Jobs'],
+  ['jobs-unreadable', preempted, '#/jobs?state%3Anone', 'Jobs'],
+  ['jobs-10000', () => large(1000, 10_000), '#/jobs', 'Jobs'],
+  ['job-parked', preempted, '#/job/2', 'cfd-wing is parked'],
+  ['job-frozen', preempted, '#/job/3', 'md-lipid is frozen'],
+  ['job-back', preempted, '#/job/4', 'infer runs'],
+  ['job-waits', preempted, '#/job/6', 'waiter waits for nodes'],
+  ['job-stranger', preempted, '#/job/2', 'cfd-wing is parked', {stranger: true}],
+  ['job-unknown', preempted, '#/job/9', 'Job 9 is not known'],
+  ['preemptions', preempted, '#/preemptions', 'Preemptions'],
+  ['preemption', preempted, '#/preemption/7', 'beam-steer started 36 s before its deadline'],
+  ['preemption-ahead', preempted, '#/preemption/8', 'storm waits for its nodes'],
+  ['preemption-stranger', preempted, '#/preemption/7', 'beam-steer started 36 s before its deadline', {stranger: true}],
+];
+
+let browser;
+before(async () => { if (hasBrowser) browser = await launch(); });
+after(() => browser?.close());
+
+for (const [name, cluster, address, text, settings] of VIEWS) {
+  test(`${name}: nothing to find`, {skip: !hasBrowser && 'there is no chromium'}, async () => {
+    const server = Object.assign(new StandIn(PAGE, cluster()), settings), url = await server.listen();
+    try {
+      for (const look of LOOKS) {
+        const page = await open(browser, url + address, look);
+        await heading(page, text);
+        await page.waitForLoadState('load');
+        await picture(page, `${name}-${look.name}`);
+        assert.deepEqual([...await problems(page), ...(look.axe ? await findings(page) : [])], [], look.name);
+        await page.close();
+      }
+    } finally {
+      await server.goAway();
+    }
+  });
+}

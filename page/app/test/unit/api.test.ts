@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import {test} from 'node:test';
+import {BadAnswer, decode} from '../../src/api/decode';
+import {SseReader} from '../../src/api/sse';
+
+test('64-bit numbers come as strings, and become numbers', () => {
+  const [job] = decode('ListJobsResponse', {jobs: [{id: '17', submitted_us: '1795789470560000', lost_node_seconds: 1.5}]}).jobs;
+  assert.deepEqual([job?.id, job?.submittedUs, job?.lostNodeSeconds], [17, 1795789470560000, 1.5]);
+});
+
+test('what is not there has its default, and a message none', () => {
+  const [job] = decode('ListJobsResponse', {jobs: [{}]}).jobs;
+  assert.deepEqual([job?.id, job?.state, job?.nodes, job?.spec, job?.progress], [0, '', [], undefined, undefined]);
+  assert.deepEqual(decode('ListJobsResponse', {}).jobs, []);
+});
+
+test('enums are their names, as a number too', () => {
+  const methods = (raw: unknown[]) => decode('ListJobsResponse', {jobs: [{methods: raw}]}).jobs[0]?.methods;
+  assert.deepEqual(methods(['SUSPEND', 4]), ['SUSPEND', 'KILL']);
+  assert.deepEqual(methods(['OF_TOMORROW', 99]), ['OF_TOMORROW', '99']);
+});
+
+test('fields that the page does not know are left out', () => {
+  assert.deepEqual(decode('SiteInfo', {now_us: '5', of_tomorrow: {}}), {clusterManager: '', nowUs: 5});
+});
+
+test('another shape is an error that names the field', () => {
+  const wrong: [unknown, RegExp][] = [
+    [{jobs: {}}, /ListJobsResponse\.jobs: a list was expected/], [{jobs: [{id: 'x'}]}, /jobs\[0\]\.id: a number was expected|not "x"/],
+    [{jobs: [{spec: 5}]}, /jobs\[0\]\.spec: an object was expected/], [{jobs: [{state: 5}]}, /jobs\[0\]\.state: a string was expected, not 5/], [[], /an object was expected/],
+  ];
+  for (const [raw, message] of wrong) {
+    assert.throws(() => decode('ListJobsResponse', raw), error => error instanceof BadAnswer && message.test(error.message));
+  }
+});
+
+test('events come out when they are whole, however they are cut', () => {
+  const whole = ': here\nid: 4\n\nid: 5\ndata: {"a":1}\n\nid: 6\r\ndata: x\r\ndata: y\r\n\r\n: beat\n\n';
+  for (let cut = 0; cut <= whole.length; ++cut) {
+    const reader = new SseReader();
+    assert.deepEqual([...reader.read(whole.slice(0, cut)), ...reader.read(whole.slice(cut))], ['{"a":1}', 'x\ny'], `cut at ${cut}`);
+    assert.equal(reader.lastId, '6');
+  }
+});
+
+test('a mark without an event moves the place alone', () => {
+  const reader = new SseReader();
+  assert.deepEqual(reader.read(': here\nid: 88\n\n'), []);
+  assert.equal(reader.lastId, '88');
+});

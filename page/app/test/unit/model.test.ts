@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import {test} from 'node:test';
+import {forecastOf} from '../../src/model/back';
+import {densityOf, faceOf, inNaturalOrder} from '../../src/model/nodes';
+import {outcomeOf} from '../../src/model/outcome';
+import {decidingPlan, insteadOf, keptByReason, methodText} from '../../src/model/plans';
+import {requestsAhead, verdictOf} from '../../src/model/verdict';
+import {job, node, plan, request, step} from './make';
+
+const NOW = 1000e6;
+const verdict = (jobs: ReturnType<typeof job>[], plans: [number, ReturnType<typeof plan>][], past = false) =>
+  verdictOf(requestsAhead(jobs, new Map(plans), NOW), NOW, past);
+
+test('the verdict is of requests that have not started', () => {
+  const started = request(1, NOW + 5e6, {state: 'running', firstStartedUs: NOW});
+  assert.equal(verdict([started, job(2, 'pending')], []).sentence, 'No deadline is ahead');
+});
+
+test('the least margin is named', () => {
+  const both = verdict([request(1, NOW + 50e6), request(2, NOW + 40e6)], [[1, plan({predictedStartUs: NOW + 10e6})], [2, plan({predictedStartUs: NOW + 31.5e6})]]);
+  assert.deepEqual([both.tone, both.sentence, both.least?.job.id, both.least?.marginS], ['good', 'All 2 deadlines are safe', 2, 8.5]);
+  assert.equal(verdict([request(1, NOW + 50e6)], [[1, plan({predictedStartUs: NOW})]], true).sentence, 'The deadline was safe');
+});
+
+test('one that cannot be met comes first, with the reason', () => {
+  const refused = plan({feasible: false, refusal: 'n8 is away'});
+  const said = verdict([request(1, NOW + 5e6), request(2, NOW + 9e6)], [[1, plan({predictedStartUs: NOW})], [2, refused]]);
+  assert.deepEqual([said.tone, said.sentence, said.detail], ['bad', '1 of 2 deadlines cannot be met', 'job2 (2): n8 is away.']);
+  assert.match(verdict([request(1, NOW + 5e6)], [[1, plan({predictedStartUs: NOW + 36e6})]]).detail, /would start 31 s late/);
+  assert.match(verdict([request(1, NOW - 7e6)], []).detail, /should have started 7 s ago/);
+});
+
+test('without their plans nothing is said of their safety', () => {
+  const said = verdict([request(1, NOW + 5e6)], []);
+  assert.deepEqual([said.tone, said.sentence], ['unknown', '1 deadline is ahead']);
+});
+
+test('what is wrong with a node comes before what runs there', () => {
+  const jobs = new Map([[1, job(1, 'running')], [2, request(2, 1, {state: 'running'})], [3, job(3, 'dumping')], [4, job(4, 'restoring')], [5, job(5, 'suspended')]]);
+  const face = (on: number[], frozen: number[] = [], state = 'up') => faceOf(node('n', {jobs: on, suspendedJobs: frozen, state}), jobs);
+  assert.deepEqual([face([1]), face([1, 2]), face([1, 3]), face([4]), face([], [5]), face([2], [5]), face([])], ['batch', 'od', 'leave', 'back', 'frozen', 'od', 'free']);
+  assert.deepEqual([face([1], [], 'down'), face([], [], 'drained'), face([1], [], 'cordoned'), face([], [], 'lost')], ['down', 'cordoned', 'batch', 'lost']);
+});
+
+test('nodes are in the order in which people count', () => {
+  assert.deepEqual(inNaturalOrder(['n10', 'n2', 'n1'].map(name => node(name))).map(each => each.name), ['n1', 'n2', 'n10']);
+  assert.deepEqual([4, 16, 17, 200, 201].map(densityOf), ['cards', 'cards', 'names', 'names', 'tiles']);
+});
+
+test('what became of a deadline', () => {
+  const kinds = [
+    request(1, 50e6, {firstStartedUs: 14.6e6, state: 'running'}), request(1, 50e6, {firstStartedUs: 60e6, state: 'done'}), request(1, 50e6),
+    request(1, 50e6, {state: 'failed', reason: 'too few nodes'}), request(1, 50e6, {state: 'cancelled'}), job(1, 'running'),
+  ].map(outcomeOf);
+  assert.deepEqual(kinds.map(each => each.kind), ['met', 'missed', 'ahead', 'refused', 'none', 'none']);
+  assert.deepEqual([kinds[0]?.text, kinds[1]?.text, kinds[3]?.text], ['met, 35 s early', 'missed by 10 s', 'refused: too few nodes']);
+});
+
+test('a request that is planned again keeps the plan by which jobs went', () => {
+  const went = plan({steps: [step(1)]}), after = plan(), refused = plan({feasible: false});
+  assert.equal(decidingPlan([went, after]), went);
+  assert.equal(decidingPlan([went, refused]), refused);
+  assert.equal(decidingPlan([after]), after);
+  assert.equal(decidingPlan([]), undefined);
+});
+
+test('the next best set is told by who comes in', () => {
+  const chosen = plan({steps: [step(2), step(3)]});
+  assert.deepEqual(insteadOf(chosen, {job: 2, feasible: true, jobs: [1, 3], lossNodeSeconds: 9, nextBest: true}), [1]);
+  assert.equal(methodText(step(1, {method: 'CHECKPOINT', throughRam: true})), 'checkpoint through RAM');
+});
+
+test('jobs that were left alone are together by the first words of the reason, the most first', () => {
+  const keep = (id: number, reason: string) => ({job: id, jobName: '', reason});
+  const groups = keptByReason([keep(1, 'protected'), keep(2, 'not needed: would free 1 node'), keep(3, 'not needed: would free 2 nodes')]);
+  assert.deepEqual(groups.map(([reason, kept]) => [reason, kept.map(each => each.job)]), [['not needed', [2, 3]], ['protected', [1]]]);
+});
+
+test('a way back is said as it was worked out', () => {
+  const because = {kind: 'WALLTIME' as const, job: 7, node: 'n1', image: false};
+  const known = forecastOf(job(1, 'parked', {back: {predictedUs: 5, latestUs: 5, nodes: ['n1'], because}}));
+  assert.deepEqual([known?.predictedUs, known?.because, known?.other], [5, 'when job 7 on n1 has ended by its walltime', 7]);
+  const open = forecastOf(job(1, 'parked', {back: {predictedUs: 0, latestUs: 0, nodes: [], because: {...because, kind: 'NO_END', image: true}}}));
+  assert.equal(open?.because, 'job 7 on n1, where alone it can go on, has no known end');
+  assert.equal(forecastOf(job(1, 'parked')), undefined);
+});

@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import {test} from 'node:test';
+import {NOT_YET, SILENCE_MS, answered, failed, heard, standingOf} from '../../src/live/link';
+import {ANSWER_AGE_MS, NOTHING, State, areJobsHidden, toRead, withAllJobs, withBeginning, withEvents, withJobs, withOlderEvents, withSite} from '../../src/live/state';
+import {event, job} from './make';
+
+const SITE = {clusterManager: '', nowUs: 0}, POLICY = {yaml: '', file: '', loadedUs: 0, problem: ''};
+const LATER = ANSWER_AGE_MS + 1000;
+const begun = (jobs = [job(1, 'running'), job(2, 'pending')]): State => withAllJobs(withBeginning(NOTHING, 10, 0), jobs, LATER, false);
+
+test('an event makes its job stale, until an answer is from behind it', () => {
+  const told = withEvents(begun(), [event(11, 1, 'order-dump')], 5000);
+  assert.deepEqual(toRead(told), [1]);
+  const early = withJobs(told, [1], [job(1, 'running')], 5000 + ANSWER_AGE_MS - 1);
+  assert.deepEqual(toRead(early), [1], 'the answer may be from before the event');
+  const fresh = withJobs(early, [1], [job(1, 'parked')], 5000 + ANSWER_AGE_MS);
+  assert.equal(fresh.stale.size, 0);
+  assert.equal(fresh.jobs.get(1)?.state, 'parked');
+});
+
+test('events that were there before change nothing', () => {
+  const state = begun();
+  assert.equal(withEvents(state, [event(9, 1, 'frozen'), event(10, 2, 'frozen')], 1), state);
+});
+
+test('a job that has ended leaves, and goes to the ended ones where they are shown', () => {
+  const without = withJobs(begun(), [1], [job(1, 'done')], LATER);
+  assert.deepEqual([[...without.jobs.keys()], without.ended], [[2], undefined]);
+  const shown = withJobs(withAllJobs(begun(), [job(1, 'running'), job(3, 'failed')], LATER, true), [1], [job(1, 'done')], LATER);
+  assert.deepEqual([[...shown.jobs.keys()], [...shown.ended?.keys() ?? []]], [[], [3, 1]]);
+});
+
+test('a job that is not known any more is gone', () => {
+  assert.deepEqual([...withJobs(begun(), [1], [], LATER).jobs.keys()], [2]);
+});
+
+test('a page that slept through ten thousand events comes to what a fresh one reads', () => {
+  const now = [job(5, 'running'), job(6, 'parked')], events = Array.from({length: 10_000}, (_, i) => event(11 + i, 1 + i % 400, 'started'));
+  const slept = withEvents(begun(), events, 9000);
+  assert.equal(slept.allStaleSince, 9000, 'all is read at once');
+  const awake = withAllJobs(slept, now, 9000 + LATER, false), fresh = withAllJobs(withBeginning(NOTHING, 10_010, 9000), now, 9000 + LATER, false);
+  assert.deepEqual([awake.jobs, awake.stale, awake.allStaleSince, awake.lastSeq], [fresh.jobs, fresh.stale, fresh.allStaleSince, fresh.lastSeq]);
+});
+
+test('after a reconnection all is read again, once more behind the answer that may be old', () => {
+  const again = withBeginning(begun(), 10, 50_000);
+  assert.equal(withAllJobs(again, [], 50_000, false).allStaleSince, 50_000);
+  assert.equal(withAllJobs(again, [], 50_000 + ANSWER_AGE_MS, false).allStaleSince, undefined);
+});
+
+test('events that name no job, and move some, make all stale', () => {
+  assert.notEqual(withEvents(begun(), [event(11, 0, 'forgotten')], 7).allStaleSince, undefined);
+  assert.equal(withEvents(begun(), [event(11, 0, 'cordoned')], 7).allStaleSince, undefined);
+});
+
+test('older events go behind, and none is there twice', () => {
+  const told = withEvents(begun(), [event(11, 1, 'frozen')], 1);
+  const more = withOlderEvents(told, [event(9, 1, 'started'), event(10, 1, 'order-suspend'), event(11, 1, 'frozen')], 8);
+  assert.deepEqual(more.events.map(each => each.seq), [11, 10, 9]);
+  assert.equal(more.firstSeq, 9);
+  assert.equal(withOlderEvents(more, [event(9, 1, 'started')], 8), more);
+});
+
+test('jobs on their way, and away, are looked at without events', () => {
+  assert.deepEqual(toRead(begun([job(1, 'dumping'), job(2, 'parked'), job(3, 'running'), job(4, 'pending')])), [1, 2]);
+});
+
+test('no jobs at all, under a policy that hides them, is no news of the cluster', () => {
+  const hidden = withSite(begun([]), SITE, {...POLICY, yaml: 'operators: [ada]\nprivate_jobs: true\n'});
+  assert.ok(areJobsHidden(hidden));
+  assert.ok(!areJobsHidden(withAllJobs(hidden, [job(1, 'running')], 0, false)));
+  assert.ok(!areJobsHidden(withSite(begun([]), SITE, {...POLICY, yaml: 'private_jobs: false\n'})));
+});
+
+const GONE = {code: 'UNREACHABLE', message: ''}, NO = {code: 'UNAVAILABLE', message: ''};
+test('a stream that breaks off once is no news; twice is', () => {
+  const live = answered(heard(NOT_YET, 0)), once = failed(live, GONE, 100);
+  assert.equal(standingOf(once, 100), 'live');
+  assert.equal(standingOf(failed(once, GONE, 1200), 1200), 'lost');
+  assert.equal(standingOf(failed(failed(live, NO, 1), NO, 2), 2), 'refused');
+});
+
+test('silence is a loss after three beats', () => {
+  const live = answered(heard(NOT_YET, 0));
+  assert.equal(standingOf(live, SILENCE_MS), 'live');
+  assert.equal(standingOf(live, SILENCE_MS + 1), 'lost');
+});
+
+test('before anything has come, a failure is shown at once', () => {
+  assert.equal(standingOf(NOT_YET, 0), 'reading');
+  assert.equal(standingOf(failed(NOT_YET, GONE, 0), 0), 'lost');
+  assert.equal(standingOf(failed(NOT_YET, NO, 0), 0), 'refused');
+});
+
+test('a sign of life alone does not end a failure: what was asked for has to come', () => {
+  const twice = failed(failed(heard(NOT_YET, 0), NO, 1), NO, 2);
+  assert.equal(standingOf(heard(twice, 3), 3), 'refused');
+  assert.equal(standingOf(answered(heard(twice, 3)), 3), 'live');
+});
+
+test('tries come further apart, up to a limit', () => {
+  let link = NOT_YET;
+  const waits = [1, 2, 3, 4, 5, 6].map(() => { link = failed(link, GONE, 0); return link.retryAtMs; });
+  assert.deepEqual(waits, [1000, 2000, 4000, 8000, 15000, 15000]);
+});

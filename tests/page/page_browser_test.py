@@ -1,0 +1,103 @@
+#!/usr/bin/python3
+"""The page of a real controller, looked at with a browser: nodes, a job that makes way, and a controller that is killed and comes back.
+
+Whoever connects is a stranger to the controller, who is not told of plans and of events of jobs: what those show is tried against an
+invented cluster (page/app/test/browser)."""
+
+import pathlib
+import sys
+import unittest
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
+from browser import Browser  # noqa: E402
+from case import ClusterCase, wait_for  # noqa: E402
+from front_end import missing  # noqa: E402
+from page_test import PageCluster  # noqa: E402
+
+LACKS = missing(browser=True)
+
+
+@unittest.skipIf(LACKS, LACKS)
+class PageInBrowser(ClusterCase):
+    policy = ClusterCase.policy + "private_jobs: false\n"
+
+    def make_cluster(self):
+        return PageCluster(self.nodes, self.slots, policy=self.policy)
+
+    def look(self, at=""):
+        browser = Browser(f"http://127.0.0.1:{self.cluster.page}/{at}")
+        self.addCleanup(browser.close)
+        return browser
+
+    def test_who_made_way_is_seen_with_the_request_that_it_is_for(self):
+        job = self.counter(methods="suspend")
+        self.wait_counting(job)
+        browser = self.look()
+        browser.do("see", "No deadline is ahead")
+        browser.do("see", "counter")
+        other = self.counter(methods="suspend")
+        self.wait_counting(other)
+        gate = self.new_gate()
+        request = self.submit_gated(gate, "--name", "steer", "--nodes", 2, "--slots", 1, "--start-by", "+600s", "--",
+                                    "/bin/sh", "-c", f"while [ ! -e {gate} ]; do sleep 0.1; done")
+        self.cluster.wait_state(job, "suspended")
+        self.cluster.wait_state(request, "running")
+        browser.do("see", "Away from their nodes: 2")
+        browser.do("faultless")
+        browser.do("picture", "real-now")
+        browser.do("go", f"#/job/{job}")
+        browser.do("see", "counter is frozen")
+        browser.do("see", f"request {request} steer")
+        browser.do("see", "Not shown to you")
+        browser.do("picture", "real-job")
+        browser.do("go", f"#/preemption/{request}")
+        browser.do("see", "before its deadline")
+        browser.do("see", "Its plan is not shown to you.")
+        browser.do("picture", "real-preemption")
+        self.end_job(request)
+        self.cluster.wait_state(job, "running")
+        browser.do("go", f"#/job/{job}")
+        browser.do("see", "counter runs")
+        browser.do("faultless")
+        for each in (job, other):
+            self.end_job(each)
+
+    def test_a_controller_that_is_killed_is_missed_and_found_again(self):
+        browser = self.look("#/now")
+        browser.do("see", "Nodes: 2")
+        self.cluster.kill9_controller()
+        browser.do("see", "The controller is not heard.")
+        browser.do("faultless")
+        self.cluster.start_controller()
+        wait_for("both nodes to be back", lambda: len(self.cluster.node_list()) == 2)
+        browser.do("gone", "The controller is not heard.")
+        browser.do("see", "Nodes: 2")
+
+    def test_a_node_that_takes_nothing_new_is_seen(self):
+        browser = self.look("#/now")
+        browser.do("see", "Nodes: 2")
+        self.cluster.ctl("cordon", "n1")
+        browser.do("see", "takes nothing new")
+        browser.do("faultless")
+
+
+@unittest.skipIf(LACKS, LACKS)
+class PrivatePageInBrowser(ClusterCase):
+    """With the policy's default a stranger sees no jobs, and is not told that there are none."""
+
+    def make_cluster(self):
+        return PageCluster(self.nodes, self.slots, policy=self.policy)
+
+    def test_that_jobs_are_not_shown_is_said(self):
+        job = self.counter()
+        self.wait_counting(job)
+        browser = Browser(f"http://127.0.0.1:{self.cluster.page}/")
+        self.addCleanup(browser.close)
+        browser.do("see", "No jobs are shown to you")
+        browser.do("see", "Nodes: 2")
+        browser.do("faultless")
+        self.end_job(job)
+
+
+if __name__ == "__main__":
+    unittest.main()

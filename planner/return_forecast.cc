@@ -137,8 +137,12 @@ class Play {
     bool any = false;
     for (const auto& [id, waiter] : waiting_) {
       if (!waiter->made_way || !IsThere(*waiter)) continue;
-      jobs.push_back(waiter->job);
       any = any || MayFindNodes(*waiter);
+      // To look for nodes takes long, and those who need the same find none either.
+      const bool fits = Fits(waiter->job);
+      if (!fits && !IsTied(*waiter)) continue;
+      jobs.push_back(waiter->job);
+      if (!fits) jobs.back().move = Duration(0);
     }
     if (!any) return;
     for (const WayBack& way : PlanWayBack(std::move(jobs), room_, HeldUntil(), now_, to_continue_))

@@ -99,7 +99,7 @@ struct ReturnBasis {
 
 // For each of the waiters. Pure. `effort`: what may be looked at in each of two plays, counted in jobs that
 // wait and nodes, each moment anew. Who has no nodes by then is told kTooMuch, or why they never will.
-inline constexpr int64_t kForecastEffort = 2'000'000;
+inline constexpr int64_t kForecastEffort = 500'000;
 std::map<JobId, Back> ForecastReturns(const ReturnBasis& basis, QueueStart queue,
                                       int64_t effort = kForecastEffort);
 

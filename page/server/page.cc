@@ -26,7 +26,8 @@ constexpr Duration kPause = std::chrono::milliseconds(50);
 const HttpFields& Protections() {
   static const HttpFields* const fields =
       new HttpFields{{"Content-Security-Policy",
-                      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri "
+                      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src "
+                      "'self'; base-uri "
                       "'none'; form-action "
                       "'none'; frame-ancestors 'none'"},
                      {"X-Content-Type-Options", "nosniff"},
@@ -151,8 +152,9 @@ HttpResponse Page::Answer(const HttpRequest& request) {
     const auto* file = refusal->status == 404 ? files_.Find(request.path) : nullptr;
     if (file != nullptr) return Send(request, file->snapshot, file->content_type);
     const bool not_built = files_.empty() && request.path == "/";
-    return Refuse(refusal->status, not_built ? "the page is not in this sidingd: npm was not there when it was built"
-                                             : refusal->why);
+    return Refuse(
+        refusal->status,
+        not_built ? "the page is not in this sidingd: npm was not there when it was built" : refusal->why);
   }
   const auto& question = std::get<Question>(read);
   if (const auto* events = std::get_if<FollowEvents>(&question.what)) return Follow(*events);

@@ -73,7 +73,8 @@ TEST_F(PageTest, APagesFileIsRefusedToWhomAllElseIs) {
 
 TEST_F(PageTest, WhereThePageWasNotBuiltThatIsSaid) {
   Page bare(service_, clock_, {});
-  const HttpResponse response = bare.Answer({.method = "GET", .path = "/", .headers = {{"Host", "localhost"}}});
+  const HttpResponse response =
+      bare.Answer({.method = "GET", .path = "/", .headers = {{"Host", "localhost"}}});
   EXPECT_EQ(response.status, 404);
   EXPECT_THAT(*response.body, HasSubstr("npm was not there"));
 }

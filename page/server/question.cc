@@ -118,6 +118,14 @@ class Query {
 
 using Answer = std::variant<Question, Refusal>;
 
+// Nothing: it is neither true nor false.
+std::optional<bool> ReadFlag(Query& query, const std::string& name) {
+  if (!query.Has(name)) return false;
+  const auto value = query.One(name);
+  if (value != "true" && value != "false") return std::nullopt;
+  return *value == "true";
+}
+
 Answer ReadJobs(Query& query) {
   if (auto refusal = query.Take({"all", "state", "user"})) return *refusal;
   ListJobs jobs;
@@ -127,11 +135,9 @@ Answer ReadJobs(Query& query) {
     if (!user || user->empty()) return Refusal{400, "user: expected one name"};
     jobs.request.set_user(*user);
   }
-  if (query.Has("all")) {
-    const auto all = query.One("all");
-    if (all != "true" && all != "false") return Refusal{400, "all: expected true or false"};
-    jobs.request.set_all(*all == "true");
-  }
+  const auto all = ReadFlag(query, "all");
+  if (!all) return Refusal{400, "all: expected true or false"};
+  jobs.request.set_all(*all);
   return Question{jobs, ""};
 }
 
@@ -164,12 +170,16 @@ Answer ReadEvents(const HttpRequest& request, Query& query) {
 Answer ReadJob(const std::vector<std::string>& path, Query& query) {
   const auto id = Whole(path[1]);
   if (!id || *id == 0) return Refusal{400, absl::StrCat("job '", Cut(path[1]), "': expected a number")};
-  if (auto refusal = query.Take({})) return *refusal;
   if (path.size() == 3) {
+    if (auto refusal = query.Take({"compare"})) return *refusal;
     ExplainJob plans;
     plans.request.set_id(*id);
+    const auto compare = ReadFlag(query, "compare");
+    if (!compare) return Refusal{400, "compare: expected true or false"};
+    plans.request.set_compare(*compare);
     return Question{plans, ""};
   }
+  if (auto refusal = query.Take({})) return *refusal;
   ListJobs job;
   job.request.add_ids(*id);
   return Question{job, ""};

@@ -4,7 +4,7 @@
 //
 // A field that is renamed there has another name here, and what uses it does not compile any more.
 import {execFileSync} from 'node:child_process';
-import {mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
+import {mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync} from 'node:fs';
 import {tmpdir} from 'node:os';
 import {dirname, join} from 'node:path';
 import {readDescriptorSet} from './descriptor.mjs';
@@ -86,6 +86,9 @@ export function generateApi(protoFolder, output) {
       'export interface Table { readonly values?: readonly string[]; readonly fields?: readonly (readonly [string, string, Form, string])[] }',
       'export const TABLES: Record<string, Table> = {', ...tables, '};', '',
       `export interface Answers { ${ROOTS.map(root => `${root}: ${root}`).join('; ')} }`, '');
+  // A build and the tests may run side by side.
   mkdirSync(dirname(output), {recursive: true});
-  writeFileSync(output, out.join('\n'));
+  const draft = `${output}.${process.pid}`;
+  writeFileSync(draft, out.join('\n'));
+  renameSync(draft, output);
 }

@@ -59,6 +59,8 @@ export const readJobs = (signal?: AbortSignal): Promise<ListJobsResponse> => get
 export const readEveryJob = (signal?: AbortSignal): Promise<ListJobsResponse> => get('ListJobsResponse', '/jobs?all=true', signal);
 export const readJob = (id: number, signal?: AbortSignal): Promise<ListJobsResponse> => get('ListJobsResponse', `/jobs/${id}`, signal);
 export const readPlans = (id: number, signal?: AbortSignal): Promise<ExplainResponse> => get('ExplainResponse', `/jobs/${id}/plans`, signal);
+// With what would have been done if one of those who make way had stayed, which costs the controller a plan for each.
+export const readComparedPlans = (id: number, signal?: AbortSignal): Promise<ExplainResponse> => get('ExplainResponse', `/jobs/${id}/plans?compare=true`, signal);
 
 // Of the stream of events: what came in one piece. No events: a sign of life.
 export interface Piece {

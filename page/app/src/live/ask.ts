@@ -2,7 +2,7 @@
 import {useComputed} from '@preact/signals';
 import {useEffect, useState} from 'preact/hooks';
 import {Event, ExplainResponse, Job} from '../../generated/api';
-import {ApiError, readJob, readPlans} from '../api/client';
+import {ApiError, readComparedPlans, readJob} from '../api/client';
 import {loadOlderEvents, standing, state} from './live';
 import {knownJob} from './state';
 
@@ -28,7 +28,7 @@ function useAsked<T>(job: number, ask: (job: number, signal: AbortSignal) => Pro
   return asked.job === job ? asked : {answer: undefined, error: undefined};
 }
 
-export const usePlans = (job: number): Asked<ExplainResponse> => useAsked(job, readPlans);
+export const usePlans = (job: number): Asked<ExplainResponse> => useAsked(job, readComparedPlans);
 
 // As the page keeps it up; asked for where the page does not have it.
 export function useJob(job: number): Asked<Job> {

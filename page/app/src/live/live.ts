@@ -4,7 +4,7 @@ import {Job, Plan} from '../../generated/api';
 import {ApiError, followEvents, readEveryJob, readEvents, readJob, readJobs, readNodes, readPlans, readPolicy, readSite} from '../api/client';
 import {waitsForDeadline} from '../model/jobs';
 import {Link, NOT_YET, SILENCE_MS, answered, failed, heard, standingOf} from './link';
-import {ANSWER_AGE_MS, NOTHING, State, toRead, withAllJobs, withBeginning, withEvents, withJobs, withNodes, withOlderEvents, withSite} from './state';
+import {NOTHING, State, toRead, withAllJobs, withAllOld, withBeginning, withEvents, withJobs, withNodes, withOlderEvents, withSite} from './state';
 
 const EVENTS_AT_FIRST = 300;
 const SETTLE_MS = 400;         // events come in groups; what they changed is read once
@@ -112,7 +112,7 @@ async function keepUp(signal: AbortSignal): Promise<void> {
     const news = state.value.stale.size > 0;
     if (state.value.changed.size === 0 && atMs - jobsMs > Math.max(JOBS_MS, 2 * state.value.jobs.size)) {
       jobsMs = atMs;
-      state.value = {...state.value, allStaleSince: state.value.allStaleSince ?? atMs - ANSWER_AGE_MS};
+      state.value = withAllOld(state.value, atMs);
     }
     await readStale(signal);
     if (news || lastSeq !== plannedSeq) await readPlansAhead(signal);

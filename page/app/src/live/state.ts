@@ -87,6 +87,9 @@ export function withBeginning(state: State, seq: number, nowMs: number): State {
   return {...state, lastSeq: Math.max(state.lastSeq, seq), firstSeq: known ? state.firstSeq : seq + 1, allStaleSince: nowMs};
 }
 
+// All is to be read once more, though no event says so: one answer will do.
+export const withAllOld = (state: State, nowMs: number): State => ({...state, allStaleSince: state.allStaleSince ?? nowMs - ANSWER_AGE_MS});
+
 // Events from before those that are known, oldest first; `after`: the event behind which they begin.
 export function withOlderEvents(state: State, events: readonly Event[], after: number): State {
   if (after + 1 >= state.firstSeq) return state;

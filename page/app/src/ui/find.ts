@@ -31,11 +31,13 @@ function Find() {
       open(hits[chosen]);
     }
   };
-  return html`<div class="in"><input class="find" type="search" autofocus role="combobox" aria-expanded="true" aria-controls="hits" aria-label="Find a job, user or node"
+  return html`<div class="in">
+    <input class="find" type="search" autofocus role="combobox" aria-expanded="true" aria-controls="hits" aria-label="Find a job, user or node"
       aria-activedescendant=${hits.length > 0 ? `hit-${chosen}` : undefined} placeholder="Job number, name or user; node" autocomplete="off"
       onInput=${(event: InputEvent) => { setText((event.target as HTMLInputElement).value); setCurrent(0); }} onKeyDown=${onKey}/></div>
     <div class="results" id="hits" role="listbox" aria-label="Found">${hits.map((hit, i) => html`<div key=${`${hit.kind} ${hit.id} ${hit.name}`} id=${`hit-${i}`} role="option" class=${i === chosen ? 'hit cur' : 'hit'}
-      aria-selected=${String(i === chosen)} onClick=${() => open(hit)}><b>${hit.name}</b><span class="dim">${hit.id || ''}</span><span>${hit.note}</span></div>`)}</div>
+      aria-selected=${String(i === chosen)} onClick=${() => open(hit)}><b>${hit.name}</b><span class="dim">${hit.id || ''}</span>
+        <span>${hit.note}</span></div>`)}</div>
     ${text !== '' && hits.length === 0 && html`<p class="empty">Nothing here has that name or number.</p>`}`;
 }
 

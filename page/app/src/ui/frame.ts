@@ -16,7 +16,8 @@ const QUIET_MS = 300;  // nothing is shown of a reading that is over sooner
 function Standing() {
   const is = standing.value;
   if (is === 'live') {
-    return html`<span class="link"><i aria-hidden="true"></i><span><span class="narrowhide">live </span><span class="num" title="The controller's time, UTC">${now.value > 0 ? clock(now.value) : ''}</span></span></span>`;
+    return html`<span class="link"><i aria-hidden="true"></i><span><span class="narrowhide">live </span>
+      <span class="num" title="The controller's time, UTC">${now.value > 0 ? clock(now.value) : ''}</span></span></span>`;
   }
   const text = {reading: 'connecting', refused: 'no data', lost: state.value.site === undefined ? 'not reached' : `${duration(heardAgoS.value)} ago`}[is];
   return html`<span class=${`link ${is === 'reading' ? '' : 'lost'}`}><i aria-hidden="true"></i>${text}</span>`;
@@ -25,7 +26,8 @@ function Standing() {
 function Header({tab}: {tab: string}) {
   return html`<header class="top"><a class="brand" href="#/now"><b>siding</b></a>
     <nav id="nav" aria-label="Views">${TABS.map(each => html`<a key=${each.view} href=${`#/${each.view}`} aria-current=${each.view === tab ? 'page' : undefined} title=${`g ${each.key}`}>${each.text}</a>`)}</nav>
-    <div class="topright"><button id="search" type="button" class="ghost" onClick=${openFind}><span class="wide">Find a job, user or node</span><span class="narrow">Find</span> <kbd>/</kbd></button>
+    <div class="topright"><button id="search" type="button" class="ghost" onClick=${openFind}><span class="wide">Find a job, user or node</span>
+      <span class="narrow">Find</span> <kbd>/</kbd></button>
       <${Standing}/><button type="button" class="ghost help" aria-label="Keys" onClick=${openHelp}>?</button></div></header>`;
 }
 
@@ -36,7 +38,8 @@ function Reading() {
     const timer = setTimeout(() => setLate(true), QUIET_MS);
     return () => clearTimeout(timer);
   }, []);
-  return late ? html`<h1>Reading the state of the cluster</h1><p class="dim">Jobs, nodes and the newest events are asked of the controller.</p>` : html`<p class="vh">Reading</p>`;
+  return late ? html`<h1>Reading the state of the cluster</h1>
+    <p class="dim">Jobs, nodes and the newest events are asked of the controller.</p>` : html`<p class="vh">Reading</p>`;
 }
 
 export function Frame() {

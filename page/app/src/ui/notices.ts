@@ -25,12 +25,14 @@ export function Notices() {
   const {site, lastSeq} = state.value, is = standing.value;
   if (site === undefined || is === 'live' || is === 'reading') return null;
   const seen = `What you see is of ${clock(now.value)}, event ${count(lastSeq)}.`;
-  return html`<section class="bar bad" aria-label="Notice"><b role="alert">${is === 'lost' ? 'The controller is not heard.' : 'The controller refuses.'}</b>
+  return html`<section class="bar bad" aria-label="Notice">
+    <b role="alert">${is === 'lost' ? 'The controller is not heard.' : 'The controller refuses.'}</b>
     <span>${is === 'lost' ? html`Last heard ${duration(heardAgoS.value)} ago.` : refusedText()} ${seen}</span><${Retry}/></section>`;
 }
 
 // Nothing has ever come.
 export function NoData() {
-  return html`<h1>No data from the controller</h1><p class="dim">${standing.value === 'refused' ? refusedText() : 'It cannot be reached.'} Jobs are not affected by that.</p>
+  return html`<h1>No data from the controller</h1>
+    <p class="dim">${standing.value === 'refused' ? refusedText() : 'It cannot be reached.'} Jobs are not affected by that.</p>
     <p class="row"><${Retry}/></p><p class="dim"><code>sidingctl jobs</code> asks the controller without this page.</p>`;
 }

@@ -25,7 +25,8 @@ export const JobState = ({job}: {job: Job}) => html`<span class="chip"><${Swatch
 export const JobLink = ({id, name}: {id: number; name: string}) =>
   html`<a class="job" href=${jobAddress(id)}><b>${name || 'job'}</b> <span class="id">${id}</span></a>`;
 export const LinkOf = ({job}: {job: Job}) =>
-  html`<a class="job" href=${isOnDemand(job) ? requestAddress(job.id) : jobAddress(job.id)}><b>${nameOf(job)}</b> <span class="id">${job.id}</span></a>`;
+  html`<a class="job" href=${isOnDemand(job) ? requestAddress(job.id) : jobAddress(job.id)}><b>${nameOf(job)}</b> <span class="id">${job.id}</span>
+    </a>`;
 export const RequestLink = ({id, name}: {id: number; name?: string}) => html`<a href=${requestAddress(id)}>request ${id}${name ? ` ${name}` : ''}</a>`;
 
 let panels = 0;
@@ -53,6 +54,7 @@ interface BoxProps { title: string; big: Child; children?: Child }
 export const Box = ({title, big, children}: BoxProps) => html`<div><h2>${title}</h2><p class="big">${big}</p><p>${children}</p></div>`;
 
 export const Facts = ({of}: {of: readonly (readonly [string, Child])[]}) => html`<dl class="kv">
-  ${of.filter(([, value]) => value !== '' && value !== undefined && value !== null).map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
+  ${of.filter(([, value]) => value !== '' && value !== undefined && value !== null).map(([name, value]) => html`<dt>${name}</dt>
+    <dd>${value}</dd>`)}</dl>`;
 
 export const Command = ({children}: {children: Child}) => html`<pre class="cmd" tabindex="0">${children}</pre>`;

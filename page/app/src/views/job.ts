@@ -22,21 +22,33 @@ function progressText({progress}: Job): string {
 }
 
 function factsOf(job: Job): [string, unknown][] {
-  const spec = job.spec, methods = job.methods.map(method => methodText({method, throughRam: false, early: false}));
+  const {spec} = job, methods = job.methods.map(method => methodText({method, throughRam: false, early: false}));
+  const some = (amount: number | undefined, text: (amount: number) => unknown): unknown => (amount !== undefined && amount > 0 ? text(amount) : '');
   return [
-    ['State', html`<${JobState} job=${job}/> for <${Lasting} from=${job.stateSinceUs}/>`], ['Progress', progressText(job)], ['Nodes', job.nodes.length > 0 ? names(job.nodes) : ''],
-    ['Makes way for', job.madeWayFor !== 0 ? html`<${RequestLink} id=${job.madeWayFor}/>` : ''], ['Submitted', html`<${At} us=${job.submittedUs}/>, <${FromNow} at=${job.submittedUs}/>`],
-    ['Started first', job.firstStartedUs > 0 ? html`<${At} us=${job.firstStartedUs}/>` : ''], ['Ended', job.endedUs > 0 ? html`<${At} us=${job.endedUs}/>${job.exitCode !== 0 && `, exit code ${job.exitCode}`}` : ''],
-    ['Walltime', spec !== undefined && spec.walltimeUs > 0 ? duration(spec.walltimeUs / 1e6) : ''], ['Priority', spec !== undefined && spec.priority !== 0 ? String(spec.priority) : ''],
-    ['Can make way by', methods.join(', ')], ['And not by', job.methodsNote], ['Preempted', job.preemptions > 0 ? job.preemptions === 1 ? 'once' : `${count(job.preemptions)} times` : ''],
-    ['Lost so far', job.lostNodeSeconds > 0 ? loss(job.lostNodeSeconds) : ''], ['Memory', job.memory > 0 ? bytes(job.memory) : ''], ['Would go on from', job.checkpoint && `checkpoint ${job.checkpoint}`],
+    ['State', html`<${JobState} job=${job}/> for <${Lasting} from=${job.stateSinceUs}/>`],
+    ['Progress', progressText(job)],
+    ['Nodes', names(job.nodes)],
+    ['Makes way for', some(job.madeWayFor, id => html`<${RequestLink} id=${id}/>`)],
+    ['Submitted', html`<${At} us=${job.submittedUs}/>, <${FromNow} at=${job.submittedUs}/>`],
+    ['Started first', some(job.firstStartedUs, us => html`<${At} us=${us}/>`)],
+    ['Ended', some(job.endedUs, us => html`<${At} us=${us}/>${job.exitCode !== 0 && `, exit code ${job.exitCode}`}`)],
+    ['Walltime', some(spec?.walltimeUs, us => duration(us / 1e6))],
+    ['Priority', spec !== undefined && spec.priority !== 0 ? String(spec.priority) : ''],
+    ['Can make way by', methods.join(', ')],
+    ['And not by', job.methodsNote],
+    ['Preempted', some(job.preemptions, n => (n === 1 ? 'once' : `${count(n)} times`))],
+    ['Lost so far', some(job.lostNodeSeconds, loss)],
+    ['Memory', some(job.memory, bytes)],
+    ['Would go on from', job.checkpoint && `checkpoint ${job.checkpoint}`],
   ];
 }
 
 export function EventsPanel({jobs, sinceUs, command}: {jobs: number[]; sinceUs: number; command: string}) {
   const {events, reachesBack} = useHistory(jobs, sinceUs);
-  if (events.length === 0) return html`<${Panel} title="What happened to it"><p class="empty">No event of it is on this page: <code>${command}</code></p><//>`;
-  return html`<${Panel} title="What happened to it"><ul class="feed">${[...events].reverse().map(event => html`<${EventLine} key=${event.seq} event=${event} about=${jobs.length > 1}/>`)}</ul>
+  if (events.length === 0) return html`<${Panel} title="What happened to it">
+    <p class="empty">No event of it is on this page: <code>${command}</code></p><//>`;
+  return html`<${Panel} title="What happened to it">
+    <ul class="feed">${[...events].reverse().map(event => html`<${EventLine} key=${event.seq} event=${event} about=${jobs.length > 1}/>`)}</ul>
     ${!reachesBack && html`<p class="note">Earlier events are not on this page: <code>${command}</code></p>`}<//>`;
 }
 
@@ -55,7 +67,8 @@ export function JobView({id}: {id: string; query: string}) {
   if (number === 0 || error !== undefined) return html`${crumb}<${Unknown} what="Job" id=${id} error=${error}/>`;
   if (job === undefined) return html`${crumb}<h1>Job ${id}</h1><p class="dim">Reading what the controller knows of it.</p>`;
   const move = moveFor(movesOf(events), job.madeWayFor), user = userOf(job), waits = !isGone(job) && whyText(job) !== '';
-  return html`${crumb}<div class="titleline"><div><h1>${headline(job)}</h1><p class="dim">${isOnDemand(job) ? 'Request' : 'Job'} ${id} of <a href=${jobsAddress(`user:${user}`)}>${user}</a>: ${nodesText(sizeOf(job))}.</p></div></div>
+  return html`${crumb}<div class="titleline"><div><h1>${headline(job)}</h1>
+    <p class="dim">${isOnDemand(job) ? 'Request' : 'Job'} ${id} of <a href=${jobsAddress(`user:${user}`)}>${user}</a>: ${nodesText(sizeOf(job))}.</p></div></div>
     ${waits && html`<p class="bar warn inset"><b>${job.state === 'pending' ? 'Waits:' : 'Note:'}</b> ${whyText(job)}<${StartsWhen} job=${job}/></p>`}
     <${JobAnswers} job=${job} move=${move}/>
     <div class="cols"><div><${EventsPanel} jobs=${[number]} sinceUs=${job.submittedUs} command=${`sidingctl events --job ${id}`}/></div>

@@ -63,7 +63,8 @@ function ForecastText({forecast}: {forecast: Forecast}) {
   const where = predictedUs > 0 && nodes.length > 0 ? `on ${names(nodes)}${because === '' ? '' : ', '}` : '', text = where + because;
   return html`${text && `${text[0]?.toUpperCase()}${text.slice(1)}`}${other !== 0 && html` (<${JobLink} id=${other} name=${nameOfKnown(other)}/>)`}${text && '.'}
     ${predictedUs > 0 && ' That is when it gets nodes; to be restored takes its time then.'}
-    ${latestUs > predictedUs && predictedUs > 0 && html` <b>At the latest <${At} us=${latestUs}/></b>, if nobody leaves later than their walltime ends them.`}`;
+    ${latestUs > predictedUs && predictedUs > 0 && html` <b>At the latest <${At} us=${latestUs}/>
+      </b>, if nobody leaves later than their walltime ends them.`}`;
 }
 
 // Nothing, if it has not made way as far as the page knows.
@@ -71,5 +72,6 @@ export function JobAnswers({job, move}: {job: Job; move: Move | undefined}) {
   const request = job.madeWayFor || move?.request || 0;
   const {answer, error} = usePlans(request), plan = answer && planWith(answer.plans, job.id);
   if (request === 0) return null;
-  return html`<div class="answer"><${Happened} job=${job} move=${move} request=${request}/>${plan && html`<${Why} job=${job.id} plan=${plan}/>`}${error?.isNotShown && html`<${NotShown} request=${request}/>`}<${Back} job=${job} move=${move}/></div>`;
+  return html`<div class="answer">
+    <${Happened} job=${job} move=${move} request=${request}/>${plan && html`<${Why} job=${job.id} plan=${plan}/>`}${error?.isNotShown && html`<${NotShown} request=${request}/>`}<${Back} job=${job} move=${move}/></div>`;
 }

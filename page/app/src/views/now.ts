@@ -34,10 +34,12 @@ function Figures({requests}: {requests: readonly Request[]}) {
   const figures: [string, string, string][] = [
     ['Deadlines ahead', count(requests.length), ''], ['Jobs running', count(phase('runs')), ''], ['Waiting', count(phase('waits')), ''],
     ['Away', count(all.filter(isAway).length), ''], ['Nodes up', count(up), `of ${count(nodes.length)}`]];
-  return html`<dl class="figures">${figures.map(([name, value, unit]) => html`<div key=${name}><dt>${name}</dt><dd>${value}${unit && html`<small> ${unit}</small>`}</dd></div>`)}</dl>`;
+  return html`<dl class="figures">${figures.map(([name, value, unit]) => html`<div key=${name}><dt>${name}</dt>
+    <dd>${value}${unit && html`<small> ${unit}</small>`}</dd></div>`)}</dl>`;
 }
 
-const NewCluster = () => html`<div class="verdict"><div class="say"><h1>No node has connected yet</h1><p>The controller answers, and waits for agents.</p></div></div>
+const NewCluster = () => html`<div class="verdict"><div class="say"><h1>No node has connected yet</h1>
+  <p>The controller answers, and waits for agents.</p></div></div>
   <${Panel} title="Connect a node"><div class="pad"><p>On each node, start the agent:</p>
     <${Command}>siding-agent --node NAME --shared-dir FOLDER --controller HOST:PORT<//>
     <p class="dim">The node appears here as soon as its agent has dialled.</p></div><//>`;
@@ -50,7 +52,8 @@ export function NowView({query}: {query: string}) {
   if (areJobsHidden(state.value)) return html`<${HiddenJobs}/><${NodesPanel} picked=${pickedNode(query)}/><${FeedPanel}/>`;
   const requests = requestsAhead(jobs.values(), plans.value, now.value), verdict = verdictOf(requests, now.value, past);
   return html`<div class="verdict"><${Icon} tone=${past ? 'unknown' : verdict.tone}/>
-      <div class="say"><h1>${verdict.sentence}${past ? `, at ${clock(now.value)}` : ''}</h1><${Detail} verdict=${verdict} past=${past}/></div><${Figures} requests=${requests}/></div>
+      <div class="say"><h1>${verdict.sentence}${past ? `, at ${clock(now.value)}` : ''}</h1><${Detail} verdict=${verdict} past=${past}/></div>
+        <${Figures} requests=${requests}/></div>
     ${requests.length > 0 && html`<${DeadlinesPanel} requests=${requests}/>`}
     <div class="cols nowcols"><div><${NodesPanel} picked=${pickedNode(query)}/><${FeedPanel}/></div><div><${AwayPanel}/></div></div>`;
 }

@@ -14,11 +14,13 @@ const MOST = 12;
 function Forecast({job}: {job: Job}) {
   const forecast = forecastOf(job);
   if (forecast === undefined) return null;
-  return html`<div class="back">${forecast.predictedUs > 0 ? html`<b><${At} us=${forecast.predictedUs}/></b><br/><span class="dim"><${FromNow} at=${forecast.predictedUs}/></span>` : html`<b>not known</b>`}</div>`;
+  return html`<div class="back">${forecast.predictedUs > 0 ? html`<b><${At} us=${forecast.predictedUs}/></b><br/><span class="dim">
+    <${FromNow} at=${forecast.predictedUs}/></span>` : html`<b>not known</b>`}</div>`;
 }
 const whyAway = (job: Job): string => [whyText(job), forecastOf(job)?.because ?? ''].filter(text => text !== '').join('; ');
 
-const Item = ({job}: {job: Job}) => html`<li ...${lights(job.id)}><${Forecast} job=${job}/><div><${LinkOf} job=${job}/><span class="dim"> · ${userOf(job)} · ${nodesText(sizeOf(job))}</span></div>
+const Item = ({job}: {job: Job}) => html`<li ...${lights(job.id)}><${Forecast} job=${job}/><div><${LinkOf} job=${job}/>
+  <span class="dim"> · ${userOf(job)} · ${nodesText(sizeOf(job))}</span></div>
   <div class="dim"><${JobState} job=${job}/> <${Lasting} from=${job.stateSinceUs}/>${job.madeWayFor !== 0 && html`, for <${RequestLink} id=${job.madeWayFor}/>`}</div>
   ${whyAway(job) !== '' && html`<div class="why">${whyAway(job)}</div>`}</li>`;
 

@@ -36,10 +36,12 @@ function stateText({job, plan}: Request): string {
 }
 
 const Row = ({request}: {request: Request}) => html`<tr class=${request.late ? 'late' : ''} ...${lights(request.job.id)}>
-  <td class="c1"><${LinkOf} job=${request.job}/></td><td class="c2 dim">${userOf(request.job)}, ${nodesText(sizeOf(request.job))}</td><td class="c3">${stateText(request)}</td>
+  <td class="c1"><${LinkOf} job=${request.job}/></td><td class="c2 dim">${userOf(request.job)}, ${nodesText(sizeOf(request.job))}</td>
+    <td class="c3">${stateText(request)}</td>
   <td class="c4"><span class="ponly dim">due </span><${At} us=${request.dueUs}/> <span class="dim"><${FromNow} at=${request.dueUs}/></span></td>
   <td class="c5 num">${request.startUs > 0 && html`<span class="ponly dim">starts </span>${clock(request.startUs, true)}`}</td>
-  <td class="c6 r">${request.marginS !== undefined && html`<span class="ponly dim">margin </span><span class="margin">${duration(request.marginS)}</span>`}</td>
+  <td class="c6 r">${request.marginS !== undefined && html`<span class="ponly dim">margin </span>
+    <span class="margin">${duration(request.marginS)}</span>`}</td>
   <td class="w full"><${Axis} request=${request}/></td></tr>`;
 
 const KEYS = html`<span class="key"><svg aria-hidden="true"><circle class="mk-predicted" cx="11" cy="5" r="5"/></svg>predicted start</span>

@@ -11,7 +11,8 @@ const SHOWN = 12;
 export function EventLine({event, about}: {event: Event; about: boolean}) {
   const job = knownJob(state.value, event.job);
   const who = event.job === 0 || !about ? null : job === undefined ? html`<${JobLink} id=${event.job} name="job"/>: ` : html`<${LinkOf} job=${job}/>: `;
-  return html`<li title=${`event ${event.seq}, ${event.kind}${job === undefined ? '' : `, ${nameOf(job)}`}`}><${At} us=${event.atUs}/><span>${who}${event.text}</span></li>`;
+  return html`<li title=${`event ${event.seq}, ${event.kind}${job === undefined ? '' : `, ${nameOf(job)}`}`}><${At} us=${event.atUs}/>
+    <span>${who}${event.text}</span></li>`;
 }
 
 export function FeedPanel() {

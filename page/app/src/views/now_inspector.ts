@@ -25,9 +25,11 @@ function figures(node: Node): [string, unknown][] {
 interface Props { node: Node | undefined; face: Face | undefined; jobs: Job[] }
 export function NodeInspector({node, face, jobs}: Props) {
   if (node === undefined || face === undefined) {
-    return html`<div class="inspect"><p class="dim">Point at a node to see what runs on it, or at a request or a job to see its nodes. Arrow keys move between nodes; a click keeps one here.</p></div>`;
+    return html`<div class="inspect">
+      <p class="dim">Point at a node to see what runs on it, or at a request or a job to see its nodes. Arrow keys move between nodes; a click keeps one here.</p></div>`;
   }
-  return html`<div class="inspect" aria-live="polite"><div><b class="mono">${node.name}</b><br/><span class="chip"><${Swatch} kind=${face}/>${FACES[face]}</span></div>
+  return html`<div class="inspect" aria-live="polite"><div><b class="mono">${node.name}</b><br/><span class="chip">
+    <${Swatch} kind=${face}/>${FACES[face]}</span></div>
     <div><dl>${figures(node).map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
       <p>${jobs.length === 0 ? html`<span class="dim">No job.</span>` : jobs.map((job, i) => html`${i > 0 && ' · '}<${LinkOf} job=${job}/> <span class="dim">${userOf(job)}, </span><${JobState} job=${job}/>`)}</p>
       ${problems(node) !== '' && html`<p class="bad-text">${problems(node)}</p>`}</div></div>`;

@@ -30,12 +30,14 @@ const described = ({node, face, jobs}: TileOf): string =>
 function TileBody({of, metric, density}: {of: TileOf; metric: Metric; density: Density}) {
   const {node, face, jobs} = of, first = jobs[0];
   if (density === 'cards') {
-    return html`<span class="line"><b class="mono">${node.name}</b> <span class="chip dim"><${FaceMark} of=${of} metric=${metric}/>${FACES[face]}</span></span>
+    return html`<span class="line"><b class="mono">${node.name}</b> <span class="chip dim">
+      <${FaceMark} of=${of} metric=${metric}/>${FACES[face]}</span></span>
       ${jobs.map(job => html`<span class="line" key=${job.id}><${JobState} job=${job}/> ${nameOf(job)}</span>`)}
       <span class="line dim">${node.used?.slots ?? 0} of ${node.capacity?.slots ?? 0} slots · ${bytes(node.ramAvailable)} free</span>`;
   }
   if (density === 'names') {
-    return html`<${FaceMark} of=${of} metric=${metric}/><span>${node.name}<br/><span class="dim">${first ? nameOf(first) : FACES[face]}</span>${first && html`<span class="vh">, ${FACES[face]}</span>`}</span>`;
+    return html`<${FaceMark} of=${of} metric=${metric}/><span>${node.name}<br/>
+      <span class="dim">${first ? nameOf(first) : FACES[face]}</span>${first && html`<span class="vh">, ${FACES[face]}</span>`}</span>`;
   }
   return html`<${FaceMark} of=${of} metric=${metric}/>`;
 }

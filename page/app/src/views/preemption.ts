@@ -63,11 +63,15 @@ function Request({job, plans, hidden}: RequestProps) {
   const plan = decidingPlan(plans), jobs = [...new Set([job.id, ...involved(plans).map(step => step.job), ...movedFor(state.value.events, job.id)])];
   const {events, reachesBack} = useHistory(jobs, job.submittedUs), line = timeLineOf(job, plans, events, now.value);
   const observed = line.rows.some(row => row.move !== undefined), user = userOf(job);
-  return html`<div class="titleline"><div><h1>${headlineOf(job)}</h1><p class="dim">Request ${job.id} of <a href=${jobsAddress(`user:${user}`)}>${user}</a>: ${nodesText(sizeOf(job))}${deadlineOf(job) > 0 ? ` by ${moment(deadlineOf(job), now.value)}` : ''}.
+  return html`<div class="titleline"><div><h1>${headlineOf(job)}</h1>
+    <p class="dim">Request ${job.id} of <a href=${jobsAddress(`user:${user}`)}>${user}</a>: ${nodesText(sizeOf(job))}${deadlineOf(job) > 0 ? ` by ${moment(deadlineOf(job), now.value)}` : ''}.
       ${job.nodes.length > 0 && ` It has ${names(job.nodes)}.`} ${plans.length > 1 && `It was planned ${plans.length} times.`} <a href=${jobAddress(job.id)}>The job itself</a></p></div></div>
-    <div class="answer"><${DeadlineBox} job=${job} plan=${plan}/><${WayBox} line=${line} request=${job.id}/>${plan?.feasible && html`<${CostBox} plan=${plan}/>`}</div>
-    ${observed && html`<${TimeLinePanel} line=${line} request=${job}/><${Panel} title="Predicted and observed"><${TimesTable} rows=${line.rows} request=${job.id}/>${!reachesBack && html`<p class="note">Events from before those that this page has are not in it.</p>`}<//>`}
-    ${hidden && html`<p class="bar inset"><b>Its plan is not shown to you.</b> It is for those who may act on the request: <code>sidingctl explain ${job.id}</code></p>`}
+    <div class="answer"><${DeadlineBox} job=${job} plan=${plan}/>
+      <${WayBox} line=${line} request=${job.id}/>${plan?.feasible && html`<${CostBox} plan=${plan}/>`}</div>
+    ${observed && html`<${TimeLinePanel} line=${line} request=${job}/><${Panel} title="Predicted and observed">
+      <${TimesTable} rows=${line.rows} request=${job.id}/>${!reachesBack && html`<p class="note">Events from before those that this page has are not in it.</p>`}<//>`}
+    ${hidden && html`<p class="bar inset">
+      <b>Its plan is not shown to you.</b> It is for those who may act on the request: <code>sidingctl explain ${job.id}</code></p>`}
     ${plan?.feasible && html`<${WhyPanel} plan=${plan}/>`}
     ${!observed && html`<${EventsPanel} jobs=${jobs} sinceUs=${job.submittedUs} command=${`sidingctl events --job ${job.id}`}/>`}
     <${Panel} title="As a command"><div class="pad"><${Command}>sidingctl explain ${job.id}<//></div><//>`;
@@ -78,6 +82,7 @@ export function PreemptionView({id}: {id: string; query: string}) {
   const crumb = html`<p class="crumb"><a href="#/preemptions">Preemptions</a> / ${id}</p>`;
   if (number === 0 || error !== undefined) return html`${crumb}<${Unknown} what="Request" id=${id} error=${error}/>`;
   if (job === undefined) return html`${crumb}<h1>Request ${id}</h1><p class="dim">Reading what the controller knows of it.</p>`;
-  if (!isOnDemand(job)) return html`${crumb}<h1>Job ${id} is no request</h1><p class="dim">It has no deadline, and nobody makes way for it: <a href=${jobAddress(number)}>the job</a>.</p>`;
+  if (!isOnDemand(job)) return html`${crumb}<h1>Job ${id} is no request</h1>
+    <p class="dim">It has no deadline, and nobody makes way for it: <a href=${jobAddress(number)}>the job</a>.</p>`;
   return html`${crumb}<${Request} job=${job} plans=${plans.answer?.plans ?? []} hidden=${plans.error?.isNotShown ?? false}/>`;
 }

@@ -19,8 +19,11 @@ function Without({plan, job}: {plan: Plan; job: number}) {
 }
 
 function Chosen({plan, step}: {plan: Plan; step: PlanStep}) {
-  return html`<tr><td><${JobLink} id=${step.job} name=${step.jobName}/></td><td class="e">${methodText(step)}</td><td class="r" data-l="frees">${nodesText(step.nodes.length)}</td>
-    <td class="r e" data-l="loses"><b>${loss(lossOf(plan, step.job))}</b></td>${plan.without.length > 0 && html`<td class="r" data-l="best set without it"><${Without} plan=${plan} job=${step.job}/></td>`}<td class="dim full">${step.reason}</td></tr>`;
+  return html`<tr><td><${JobLink} id=${step.job} name=${step.jobName}/></td><td class="e">${methodText(step)}</td>
+    <td class="r" data-l="frees">${nodesText(step.nodes.length)}</td>
+    <td class="r e" data-l="loses"><b>${loss(lossOf(plan, step.job))}</b>
+      </td>${plan.without.length > 0 && html`<td class="r" data-l="best set without it"><${Without} plan=${plan} job=${step.job}/>
+      </td>`}<td class="dim full">${step.reason}</td></tr>`;
 }
 
 function NextBest({plan}: {plan: Plan}) {
@@ -28,16 +31,21 @@ function NextBest({plan}: {plan: Plan}) {
   if (other === undefined) return null;
   const spared = plan.steps.find(step => step.job === other.job), others = insteadOf(plan, other), most = Math.max(plan.lossNodeSeconds, other.lossNodeSeconds, 1e-9);
   const name = (id: number) => plan.kept.find(each => each.job === id)?.jobName ?? '';
-  const bar = (text: string, lost: number, kind: string) => html`<div><span>${text}</span><svg class="hb" aria-hidden="true"><rect class=${kind} x="1" y="1" width=${`${(98 * lost) / most}%`} height="12"/></svg>
+  const bar = (text: string, lost: number, kind: string) => html`<div><span>${text}</span><svg class="hb" aria-hidden="true">
+    <rect class=${kind} x="1" y="1" width=${`${(98 * lost) / most}%`} height="12"/></svg>
     <b class="num">${loss(lost)}${kind && plan.lossNodeSeconds > 0 ? `, ${times(lost, plan.lossNodeSeconds)}` : ''}</b></div>`;
-  return html`<div class="pad"><h3>Next best: ${others.length === 0 ? 'others' : others.map((id, i) => html`${i > 0 && ', '}<${JobLink} id=${id} name=${name(id)}/>`)} instead of <${JobLink} id=${other.job} name=${spared?.jobName ?? ''}/></h3>
+  return html`<div class="pad">
+    <h3>Next best: ${others.length === 0 ? 'others' : others.map((id, i) => html`${i > 0 && ', '}<${JobLink} id=${id} name=${name(id)}/>`)} instead of <${JobLink} id=${other.job} name=${spared?.jobName ?? ''}/></h3>
     <div class="compare">${bar('chosen', plan.lossNodeSeconds, '')}${bar('next best', other.lossNodeSeconds, 'alt')}</div></div>`;
 }
 
 function Group({reason, kept}: {reason: string; kept: readonly PlanKeep[]}) {
   const [all, setAll] = useState(false), shown = all ? kept : kept.slice(0, SHOWN);
-  return html`<details><summary><span class="r">${count(kept.length)}</span><b>${reason}</b></summary><ul>${shown.map(each => html`<li key=${each.job}><${JobLink} id=${each.job} name=${each.jobName}/> <span class="dim">${each.reason}</span></li>`)}
-    ${shown.length < kept.length && html`<li><button type="button" class="btn" onClick=${() => setAll(true)}>Show the other ${count(kept.length - shown.length)}</button></li>`}</ul></details>`;
+  return html`<details><summary><span class="r">${count(kept.length)}</span><b>${reason}</b></summary>
+    <ul>${shown.map(each => html`<li key=${each.job}><${JobLink} id=${each.job} name=${each.jobName}/> <span class="dim">${each.reason}</span></li>`)}
+    ${shown.length < kept.length && html`<li>
+      <button type="button" class="btn" onClick=${() => setAll(true)}>Show the other ${count(kept.length - shown.length)}</button></li>`}</ul>
+      </details>`;
 }
 
 export function WhyPanel({plan}: {plan: Plan}) {
@@ -47,7 +55,8 @@ export function WhyPanel({plan}: {plan: Plan}) {
     ${chosen.length === 0 ? html`<p class="empty">No job had to make way.</p>` : html`<p class="pad lead">Decided ${plan.decidedUs > 0 && html`at <${At} us=${plan.decidedUs}/>`}: ${plural(chosen.length, 'job frees', 'jobs free')} ${nodesText(plan.nodes.length)}, and ${chosen.length === 1 ? 'loses' : 'lose'} <b>${loss(plan.lossNodeSeconds)}</b>.</p>
       <${Table} caption="Chosen jobs" columns=${columns}>${chosen.map(step => html`<${Chosen} key=${step.job} plan=${plan} step=${step}/>`)}<//>`}
     <${NextBest} plan=${plan}/>
-    ${plan.kept.length > 0 && html`<div class="phead sub"><h3>Left alone: ${plural(plan.kept.length, 'job')}</h3></div>${keptByReason(plan.kept).map(([reason, kept]) => html`<${Group} key=${reason} reason=${reason} kept=${kept}/>`)}`}<//>`;
+    ${plan.kept.length > 0 && html`<div class="phead sub"><h3>Left alone: ${plural(plan.kept.length, 'job')}</h3>
+      </div>${keptByReason(plan.kept).map(([reason, kept]) => html`<${Group} key=${reason} reason=${reason} kept=${kept}/>`)}`}<//>`;
 }
 
 function BackCell({row}: {row: Row}) {
@@ -62,8 +71,12 @@ function BackCell({row}: {row: Row}) {
 export function TimesTable({rows, request}: {rows: readonly Row[]; request: number}) {
   const after = (us: number, move: Row['move']) => (move === undefined || us <= 0 ? '' : duration((us - move.orderedUs) / 1e6));
   return html`<${Table} caption=${`Times of those that made way for request ${request}`} columns=${['Job', 'Method', ['Image', 'r'], 'Told', ['Free after: predicted', 'r'], ['observed', 'r'], 'Image whole', 'Back']}>
-    ${rows.filter(row => !row.isRequest).map(row => html`<tr key=${row.job}><td><${RowLink} row=${row}/></td><td class="e">${row.move?.way ?? (row.step && methodText(row.step))}</td>
-      <td class="r" data-l="image">${row.move && row.move.bytes > 0 ? bytes(row.move.bytes) : ''}</td><td class="e" data-l="told">${row.move && clock(row.move.orderedUs)}</td>
-      <td class="r" data-l="free, predicted">${after(row.predictedFreeUs, row.move)}</td><td class="r e" data-l="observed"><b>${after(row.move?.freeUs ?? 0, row.move)}</b></td>
-      <td data-l="image whole">${row.move?.durableUs !== undefined && clock(row.move.durableUs)}</td><td class="e"><${BackCell} row=${row}/></td></tr>`)}<//>`;
+    ${rows.filter(row => !row.isRequest).map(row => html`<tr key=${row.job}><td><${RowLink} row=${row}/></td>
+      <td class="e">${row.move?.way ?? (row.step && methodText(row.step))}</td>
+      <td class="r" data-l="image">${row.move && row.move.bytes > 0 ? bytes(row.move.bytes) : ''}</td>
+        <td class="e" data-l="told">${row.move && clock(row.move.orderedUs)}</td>
+      <td class="r" data-l="free, predicted">${after(row.predictedFreeUs, row.move)}</td><td class="r e" data-l="observed">
+        <b>${after(row.move?.freeUs ?? 0, row.move)}</b></td>
+      <td data-l="image whole">${row.move?.durableUs !== undefined && clock(row.move.durableUs)}</td><td class="e"><${BackCell} row=${row}/></td>
+        </tr>`)}<//>`;
 }

@@ -14,8 +14,10 @@ const MOST = 200;
 
 function Row({job}: {job: Job}) {
   const {kind, text} = outcomeOf(job);
-  return html`<tr class=${kind === 'missed' ? 'late' : ''}><td><${LinkOf} job=${job}/></td><td class="e">${userOf(job)}</td><td class="r" data-l="nodes">${sizeOf(job)}</td>
-    <td class="num e"><${At} us=${job.submittedUs}/></td><td data-l="deadline">${deadlineOf(job) > 0 && html`<${At} us=${deadlineOf(job)}/>`}</td><td class="e"><${JobState} job=${job}/></td>
+  return html`<tr class=${kind === 'missed' ? 'late' : ''}><td><${LinkOf} job=${job}/></td><td class="e">${userOf(job)}</td>
+    <td class="r" data-l="nodes">${sizeOf(job)}</td>
+    <td class="num e"><${At} us=${job.submittedUs}/></td><td data-l="deadline">${deadlineOf(job) > 0 && html`<${At} us=${deadlineOf(job)}/>`}</td>
+      <td class="e"><${JobState} job=${job}/></td>
     <td class="full">${kind === 'missed' ? html`<span class="margin">${text}</span>` : text}</td></tr>`;
 }
 

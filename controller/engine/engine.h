@@ -19,10 +19,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/clock.h"
-#include "controller/engine/agents.h"
 #include "controller/engine/state/cluster_state.h"
 #include "controller/engine/state/retention.h"
 #include "controller/journal/journal.h"
+#include "controller/platform/agents.h"
 #include "controller/platform/platform.h"
 #include "model/policy.h"
 

@@ -52,28 +52,9 @@ std::vector<JobId> AwaitedToEnd(const Plan& plan) {
   return ending;
 }
 
-TaskId IdOf(const v1::TaskRef& ref) { return {JobId(ref.job()), ref.incarnation(), ref.rank()}; }
-TaskId IdOf(const v1::TaskReport& report) { return IdOf(report.task()); }
-
-bool IsLive(v1::TaskPhase phase) {
-  switch (phase) {
-    case v1::LAUNCHING:
-    case v1::RUNNING:
-    case v1::SUSPENDED:
-    case v1::DUMPING:
-    case v1::PREPARED:
-    case v1::RESTORING:
-      return true;
-    default:
-      return false;
-  }
-}
-
 bool IsStray(const ClusterState& state, const TaskId& id, const v1::TaskReport& report) {
   return IsLive(report.phase()) && !report.has_spec() && !state.jobs.contains(id.job);
 }
-
-bool IsGone(v1::TaskPhase phase) { return phase != v1::TASK_PHASE_UNSPECIFIED && !IsLive(phase); }
 
 v1::TaskReport WithShortTexts(v1::TaskReport report) {
   report.set_error(Cut(report.error()));

@@ -24,15 +24,15 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 // The cluster as the engine would know it.
-class Engine final : public PlatformListener {
+class Engine final : public PlatformListener, public NodeSpeaker {
  public:
-  void OnRound(const ClusterNow& now) override {
+  void Round(const ClusterNow& now, Time) override {
     MutexLock lock(mutex_);
     now_ = now;
     ++rounds_;
     changed_.NotifyAll();
   }
-  std::vector<Eviction> Unwanted(const ClusterNow& now) override {
+  std::vector<Eviction> Unwanted(const ClusterNow& now, Time) override {
     MutexLock lock(mutex_);
     if (!unwanted_.empty()) as_ordered();
     std::vector<Eviction> evicted;
@@ -136,7 +136,7 @@ class KubernetesPlatformTest : public testing::Test {
     options.round = std::chrono::milliseconds(5);
     options.least_apart = Duration(0);  // the clock stands still
     platform_ = NewKubernetesPlatform(std::move(transport), pacer_, clock_, options);
-    platform_->Start(engine_);
+    platform_->Start(engine_, engine_);
   }
   void Put(const std::string& plural, const ObjectName& name, const Json& object) {
     transport_.Do([&](FakeApiServer& server) { server.store().Put(plural, name, object); });
@@ -656,7 +656,7 @@ class OneRoundTest : public KubernetesPlatformTest {
     EXPECT_TRUE(rounds_->Begin(client_).ok());
     Mail mail{.nodes = All(Nodes()), .pods = All(Pods()), .desired = std::move(desired), .synced = true};
     before_ = transport_.asked().size();
-    rounds_->Round(std::move(mail), engine_, [] { return std::nullopt; });
+    rounds_->Round(std::move(mail), engine_, engine_, [] { return std::nullopt; });
   }
   std::vector<ObjectChange> All(const Resource& resource) {
     std::vector<ObjectChange> changes;

@@ -114,9 +114,7 @@ Controller::Controller(const Wire::Ends& ends, JournalDisk& journal, simulation:
       budget_ear_(std::make_unique<BudgetEar>(*this)),
       request_ear_(std::make_unique<RequestEar>(*this)),
       streams_(streams),
-      agents_(options_.saves ? std::unique_ptr<PodSpeaker>(std::make_unique<PodNodes>(*this))
-                             : std::make_unique<PodAgents>(*this, options_.heartbeat)),
-      nodes_(options_.saves ? static_cast<PodNodes*>(agents_.get()) : nullptr) {
+      agents_(kubernetes::NewPodSpeaker(options_.saves, *this, options_.heartbeat)) {
   const auto watch = [&](kubernetes::InformerListener& ear, const kubernetes::Resource& resource) {
     kubernetes::InformerRules rules;
     rules.page = options_.page;
@@ -219,7 +217,7 @@ void Controller::Begin() {
   --busy_;
   if (!lives()) return;
   if (!begun_) return After(kRound, [this] { Begin(); });
-  Round();
+  WorkOnce();
 }
 
 void Controller::Ring() {
@@ -229,18 +227,18 @@ void Controller::Ring() {
 // In the place of any that was to come before.
 void Controller::RoundAfter(Duration delay) {
   After(delay, [this, number = ++rounds_asked_] {
-    if (number == rounds_asked_ && !busy()) Round();
+    if (number == rounds_asked_ && !busy()) WorkOnce();
   });
 }
 
-void Controller::Round() {
+void Controller::WorkOnce() {
   rings_ = false;
   kubernetes::Mail next{
       .synced = mail_.synced, .nodes_healthy = mail_.nodes_healthy, .pods_healthy = mail_.pods_healthy};
   told_.Take(mail_);
   ++busy_;
   const bool pods_are_known = mail_.synced && mail_.pods_healthy;
-  rounds_->Round(std::exchange(mail_, std::move(next)), *this,
+  rounds_->Round(std::exchange(mail_, std::move(next)), *this, *this,
                  [this] { return std::exchange(mail_.desired, std::nullopt); });
   if (lives() && pods_are_known) requests_->Round(client_);
   SayEvents();
@@ -293,13 +291,13 @@ void Controller::OnChanges(ManagerChanges changes) {
   Inside([&](Engine& engine) { engine.OnManager(std::move(changes)); });
 }
 
-void Controller::OnRound(const kubernetes::ClusterNow& now) {
-  Inside([&](Engine&) { agents_->Round(now, lab_.timeline.Now()); });
+void Controller::Round(const kubernetes::ClusterNow& now, Time time) {
+  Inside([&](Engine&) { agents_->Round(now, time); });
 }
 
-std::vector<kubernetes::Eviction> Controller::Unwanted(const kubernetes::ClusterNow& now) {
+std::vector<kubernetes::Eviction> Controller::Unwanted(const kubernetes::ClusterNow& now, Time time) {
   std::vector<kubernetes::Eviction> evicted;
-  Inside([&](Engine&) { evicted = agents_->Unwanted(now, lab_.timeline.Now()); });
+  Inside([&](Engine&) { evicted = agents_->Unwanted(now, time); });
   return lives() ? evicted : std::vector<kubernetes::Eviction>();
 }
 
@@ -330,7 +328,7 @@ void Controller::OnMessage(const StreamPtr& stream, const v1::FromAgent& message
   if (!message.has_hello() && (serving == serving_.end() || serving->second != stream)) return;
   lab_.trace(stream->node.value(), "says: ", Words(message));
   if (message.has_hello()) return Greet(stream, message.hello());
-  Inside([&](Engine&) { nodes_->OnMessage(stream->node, message); });
+  Inside([&](Engine&) { agents_->OnMessage(stream->node, message); });
 }
 
 void Controller::Greet(const StreamPtr& stream, const v1::Hello& hello) {
@@ -347,7 +345,7 @@ void Controller::Greet(const StreamPtr& stream, const v1::Hello& hello) {
   serving_[stream->node] = stream;
   streams_.SendDown(stream, welcome, true);
   Inside([&](Engine&) {
-    if (const absl::Status met = nodes_->OnConnected(stream->node, hello); !met.ok()) {
+    if (const absl::Status met = agents_->OnConnected(stream->node, hello); !met.ok()) {
       lab_.trace(options_.name, "does not welcome ", stream->node.value(), ": ", met.ToString());
       serving_.erase(stream->node);
       streams_.CloseByController(stream);
@@ -363,7 +361,7 @@ void Controller::OnClosed(const StreamPtr& stream) {
 void Controller::LeaveStream(const StreamPtr& stream) {
   serving_.erase(stream->node);
   lab_.trace(stream->node.value(), "is not connected any more");
-  Inside([&](Engine&) { nodes_->OnDisconnected(stream->node); });
+  Inside([&](Engine&) { agents_->OnDisconnected(stream->node); });
 }
 
 void Controller::CloseStreams() {

@@ -11,11 +11,10 @@
 #include <vector>
 
 #include "controller/engine/engine.h"
-#include "controller/manager/pod_agents.h"
-#include "controller/manager/pod_nodes.h"
 #include "controller/platform/kubernetes/reconcile/event_queue.h"
 #include "controller/platform/kubernetes/reconcile/requests.h"
 #include "controller/platform/kubernetes/rounds.h"
+#include "controller/platform/kubernetes/speak/pod_speaker.h"
 #include "controller/platform/kubernetes/watch/informer.h"
 #include "tests/simulation/journal_disk.h"
 #include "tests/simulation/kubernetes/wire.h"
@@ -51,6 +50,7 @@ class SealDisk final : public kubernetes::SealKeeper {
 
 // Not thread-safe. It may be in the midst of a call while others go on; it must not be destroyed then.
 class Controller final : public kubernetes::PlatformListener,
+                         public kubernetes::NodeSpeaker,
                          public Platform,
                          public AgentLink,
                          public StreamServer {
@@ -79,8 +79,8 @@ class Controller final : public kubernetes::PlatformListener,
 
   // ---- Of the platform's worker. ----
   void OnChanges(ManagerChanges changes) override;
-  void OnRound(const kubernetes::ClusterNow& now) override;
-  std::vector<kubernetes::Eviction> Unwanted(const kubernetes::ClusterNow& now) override;
+  void Round(const kubernetes::ClusterNow& now, Time time) override;
+  std::vector<kubernetes::Eviction> Unwanted(const kubernetes::ClusterNow& now, Time time) override;
   bool IsUnwanted(const kubernetes::Eviction& eviction) override;
   void OnAnswer(const kubernetes::Eviction& asked, const absl::Status& answer) override;
   std::optional<kubernetes::Outlook> OutlookOf(JobId id) override;
@@ -121,7 +121,7 @@ class Controller final : public kubernetes::PlatformListener,
   void Begin();
   void Ring();
   void RoundAfter(Duration delay);
-  void Round();
+  void WorkOnce();
   void SayEvents();
   void Narrate();
   void Greet(const StreamPtr& stream, const v1::Hello& hello);
@@ -146,8 +146,7 @@ class Controller final : public kubernetes::PlatformListener,
   const std::unique_ptr<RequestEar> request_ear_;
   std::unique_ptr<kubernetes::Requests> requests_;
   simulation::Network& streams_;
-  const std::unique_ptr<PodSpeaker> agents_;
-  PodNodes* const nodes_;  // the same, if nodes have agents
+  const std::unique_ptr<kubernetes::PodSpeaker> agents_;
   std::map<NodeId, StreamPtr> serving_;
   std::unique_ptr<Engine> engine_;
   kubernetes::Mail mail_;

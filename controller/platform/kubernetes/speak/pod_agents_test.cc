@@ -1,14 +1,12 @@
-#include "controller/manager/pod_agents.h"
+#include "controller/platform/kubernetes/speak/pod_agents.h"
 
-#include "controller/manager/heard.h"
+#include "controller/platform/kubernetes/speak/heard.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace siding {
+namespace siding::kubernetes {
 namespace {
 
-using kubernetes::ClusterNow;
-using kubernetes::PodTask;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
@@ -32,7 +30,7 @@ class PodAgentsTest : public testing::Test {
     if (started) task.started = Time(std::chrono::seconds(9));
     now_.tasks = {task};
   }
-  std::vector<kubernetes::Eviction> Round() {
+  std::vector<Eviction> Round() {
     agents_.Round(now_, time_);
     return agents_.Unwanted(now_, time_);
   }
@@ -83,7 +81,7 @@ TEST_F(PodAgentsTest, AnAgentOfANodeThatHasNotBeenReadyYetIsRefused) {
 TEST_F(PodAgentsTest, WhatIsTakenBackIsNotUnwantedAnyMore) {
   RunPod();
   Kill();
-  const std::vector<kubernetes::Eviction> evictions = Round();
+  const std::vector<Eviction> evictions = Round();
   ASSERT_THAT(evictions, SizeIs(1));
   EXPECT_TRUE(agents_.IsUnwanted(evictions.front()));
   Order([](v1::ToAgent& command) { command.mutable_abort(); });
@@ -193,7 +191,7 @@ TEST_F(PodAgentsTest, AKillIsTakenBackUntilThePodIsBeingDeleted) {
 TEST_F(PodAgentsTest, WhatABudgetForbidsIsSaidAndTriedAgain) {
   RunPod();
   Kill();
-  const std::vector<kubernetes::Eviction> evictions = Round();
+  const std::vector<Eviction> evictions = Round();
   ASSERT_THAT(evictions, SizeIs(1));
   heard_.reports.clear();
   for (int i = 0; i < 2; ++i)
@@ -288,4 +286,4 @@ TEST_F(PodAgentsTest, WhoLeavesLeavesAllNodes) {
 }
 
 }  // namespace
-}  // namespace siding
+}  // namespace siding::kubernetes

@@ -1,14 +1,13 @@
-#include "controller/manager/pod_nodes.h"
+#include "controller/platform/kubernetes/speak/pod_nodes.h"
 
-#include "controller/manager/heard.h"
+#include "controller/platform/kubernetes/speak/heard.h"
+#include "controller/wire/task.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace siding {
+namespace siding::kubernetes {
 namespace {
 
-using kubernetes::Eviction;
-using kubernetes::PodTask;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
@@ -97,7 +96,7 @@ class PodNodesTest : public testing::Test {
   OrdersHeard agents_;
   Heard heard_;
   PodNodes nodes_{agents_};
-  kubernetes::ClusterNow now_;
+  ClusterNow now_;
   Time time_{std::chrono::seconds(1000)};
   int rings_ = 0;
 };
@@ -665,4 +664,4 @@ TEST_F(OtherPodTest, ItsEndIsTold) {
 }
 
 }  // namespace
-}  // namespace siding
+}  // namespace siding::kubernetes

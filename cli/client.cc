@@ -90,10 +90,11 @@ absl::StatusOr<v1::SubmitResponse> Client::Submit(const v1::SubmitRequest& reque
 absl::StatusOr<v1::Plan> Client::Plan(const v1::SubmitRequest& request) {
   return impl_->Ask(&Stub::PlanRequest, request);
 }
-absl::StatusOr<v1::ExplainResponse> Client::Explain(int64_t job) {
+absl::StatusOr<v1::ExplainResponse> Client::Explain(int64_t job, bool all_kept) {
   v1::ExplainRequest request;
   request.set_id(job);
   request.set_compare(true);
+  request.set_most_kept(all_kept ? -1 : 0);
   return impl_->Ask(&Stub::Explain, request);
 }
 absl::StatusOr<v1::ListJobsResponse> Client::Jobs(const v1::ListJobsRequest& request) {

@@ -40,7 +40,7 @@ class Client {
 
   absl::StatusOr<v1::SubmitResponse> Submit(const v1::SubmitRequest& request);
   absl::StatusOr<v1::Plan> Plan(const v1::SubmitRequest& request);
-  absl::StatusOr<v1::ExplainResponse> Explain(int64_t job);
+  absl::StatusOr<v1::ExplainResponse> Explain(int64_t job, bool all_kept);
   absl::StatusOr<v1::ListJobsResponse> Jobs(const v1::ListJobsRequest& request);
   absl::StatusOr<v1::Job> Job(int64_t id);
   absl::StatusOr<v1::ListNodesResponse> Nodes();

@@ -190,7 +190,8 @@ namespace {
 
 // Whose end it is, or where.
 std::string WhoIsInTheWay(const v1::Back::Because& because) {
-  return absl::StrCat("job ", because.job(), because.node().empty() ? "" : absl::StrCat(" on ", because.node()));
+  return absl::StrCat("job ", because.job(),
+                      because.node().empty() ? "" : absl::StrCat(" on ", because.node()));
 }
 
 std::string WhenText(const v1::Back::Because& because) {
@@ -375,7 +376,76 @@ std::string WithoutText(const v1::Plan& plan, const v1::PlanWithout& without) {
                       "\n");
 }
 
-std::string PlanText(const v1::Plan& plan, const Style& style) {
+namespace {
+
+// So few that are left alone for the same reason are named each.
+constexpr int kMostNamedKept = 10;
+
+std::string RuleText(const v1::KeptGroup& group) {
+  std::string text;
+  switch (group.rule()) {
+    case v1::ON_DEMAND:
+      text = "deadline jobs themselves";
+      break;
+    case v1::NOT_NEEDED:
+      text = "not needed";
+      break;
+    case v1::REFUSED:
+      text = "nothing is touched, as the request is refused";
+      break;
+    case v1::KEEP_RULE_UNSPECIFIED:
+      text = "for other reasons";
+      break;
+    default:
+      text = absl::StrReplaceAll(absl::AsciiStrToLower(v1::KeepRule_Name(group.rule())), {{"_", "-"}});
+  }
+  if (group.policy_key().empty()) return text;
+  return absl::StrCat(text, " (", group.policy_key(), " of ",
+                      group.job_class().empty() ? "the policy" : "class " + group.job_class(), ")");
+}
+
+bool IsIn(const v1::PlanKeep& keep, const v1::KeptGroup& group) {
+  return keep.rule() == group.rule() && keep.policy_key() == group.policy_key() &&
+         keep.job_class() == group.job_class();
+}
+
+std::string KeptLine(const v1::PlanKeep& keep) {
+  return absl::StrCat("  keep job ", NameOf(keep.job(), keep.job_name()), ": ", keep.reason(), "\n");
+}
+
+// "  keep 9949 jobs: not needed, such as job 3 (heat): not needed: would free 1 node for 0.0 node-seconds
+// (suspend)"
+std::string KeptText(const v1::Plan& plan, bool all) {
+  std::string out;
+  std::vector<const v1::KeptGroup*> large;
+  for (const v1::KeptGroup& group : plan.kept_groups()) {
+    const auto named = std::count_if(plan.kept().begin(), plan.kept().end(),
+                                     [&](const v1::PlanKeep& keep) { return IsIn(keep, group); });
+    if (named < group.jobs() || (!all && group.jobs() > kMostNamedKept)) large.push_back(&group);
+  }
+  const auto is_folded = [&](const v1::PlanKeep& keep) {
+    return !all &&
+           std::any_of(large.begin(), large.end(), [&](const auto* group) { return IsIn(keep, *group); });
+  };
+  for (const v1::PlanKeep& keep : plan.kept()) {
+    if (!is_folded(keep)) out += KeptLine(keep);
+  }
+  for (const v1::KeptGroup* group : large) {
+    const auto first = std::find_if(plan.kept().begin(), plan.kept().end(),
+                                    [&](const v1::PlanKeep& keep) { return IsIn(keep, *group); });
+    absl::StrAppend(
+        &out, "  keep ", group->jobs(), " jobs", all ? " in all" : "", ": ", RuleText(*group),
+        first == plan.kept().end() || all
+            ? ""
+            : absl::StrCat(", such as job ", NameOf(first->job(), first->job_name()), ": ", first->reason()),
+        "\n");
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string PlanText(const v1::Plan& plan, const Style& style, bool all) {
   std::string out;
   if (!plan.feasible()) {
     const std::string verdict = plan.queued() ? Paint("queued", "33", style) : Paint("refused", "31", style);
@@ -405,13 +475,13 @@ std::string PlanText(const v1::Plan& plan, const Style& style) {
         ": ", step.reason(), "\n");
   }
   for (const v1::PlanWithout& without : plan.without()) out += WithoutText(plan, without);
-  for (const v1::PlanKeep& keep : plan.kept()) {
-    absl::StrAppend(&out, "  keep job ", NameOf(keep.job(), keep.job_name()), ": ", keep.reason(), "\n");
-  }
+  // An older controller knows no groups.
+  if (!plan.kept_groups().empty()) return out + KeptText(plan, all);
+  for (const v1::PlanKeep& keep : plan.kept()) out += KeptLine(keep);
   return out;
 }
 
-std::string ExplainText(const v1::ExplainResponse& explanation, const Style& style) {
+std::string ExplainText(const v1::ExplainResponse& explanation, const Style& style, bool all) {
   const v1::Job& job = explanation.job();
   const std::string why = WhyAndWhenText(job, style);
   std::string out = absl::StrCat("job ", NameOf(job.id(), job.spec().name()), " of ", job.spec().user(), ": ",
@@ -430,7 +500,7 @@ std::string ExplainText(const v1::ExplainResponse& explanation, const Style& sty
   if (explanation.plans().empty()) absl::StrAppend(&out, "nothing was planned for it\n");
   for (int i = 0; i < explanation.plans_size(); ++i) {
     if (explanation.plans_size() > 1) absl::StrAppend(&out, i == 0 ? "first " : "then ");
-    absl::StrAppend(&out, PlanText(explanation.plans(i), style));
+    absl::StrAppend(&out, PlanText(explanation.plans(i), style, all));
   }
   return out;
 }

@@ -26,7 +26,8 @@ std::string CommandText(const v1::JobSpec& spec);
 std::string CommandLines(const v1::ListJobsResponse& jobs);
 // Which timer a suspension of it does not stop; empty: none is known.
 std::string TimerText(const v1::Job& job);
-// When it has nodes again, or why nobody knows. Empty: it has some, or all that is known stands in `waits_for`.
+// When it has nodes again, or why nobody knows. Empty: it has some, or all that is known stands in
+// `waits_for`.
 std::string BackText(const v1::Job& job, const Style& style);
 // What is said beside its state.
 std::string WhyText(const v1::Job& job);
@@ -37,8 +38,9 @@ std::string WhyNotText(const v1::Job& job);
 std::string NodesTable(const v1::ListNodesResponse& nodes, const Style& style);
 std::string CheckpointsTable(const v1::ListCheckpointsResponse& checkpoints, const Style& style);
 std::string CheckpointText(const v1::CheckpointInfo& checkpoint, const Style& style);
-std::string PlanText(const v1::Plan& plan, const Style& style);
-std::string ExplainText(const v1::ExplainResponse& explanation, const Style& style);
+// `all`: each job that is left alone, not only how many for each reason.
+std::string PlanText(const v1::Plan& plan, const Style& style, bool all = false);
+std::string ExplainText(const v1::ExplainResponse& explanation, const Style& style, bool all = false);
 std::string EventLine(const v1::Event& event);
 // "dump 1.2 GiB of 4.0 GiB, 812 MiB/s, 3.4s left"
 // What of a text fits on a screen: lines are cut at its edge, and the last one says how many there are below.

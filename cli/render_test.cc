@@ -208,9 +208,10 @@ TEST(BackText, SaysWhenAndWhoseEndThatIs) {
 TEST(BackText, SaysThatAnEndIsOnlyExpected) {
   EXPECT_EQ(BackText(WaitingJob(v1::Back::EXPECTED, In(std::chrono::seconds(60)), 0), kPlain),
             "back in 1m00s on n1, when job 7 on n1 ends as the policy expects");
-  EXPECT_EQ(BackText(WaitingJob(v1::Back::EXPECTED, In(std::chrono::seconds(60)), In(std::chrono::seconds(90))),
-                     kPlain),
-            "back in 1m00s on n1, when job 7 on n1 ends as the policy expects; at the latest in 1m30s");
+  EXPECT_EQ(
+      BackText(WaitingJob(v1::Back::EXPECTED, In(std::chrono::seconds(60)), In(std::chrono::seconds(90))),
+               kPlain),
+      "back in 1m00s on n1, when job 7 on n1 ends as the policy expects; at the latest in 1m30s");
 }
 TEST(BackText, AJobThatHasNotRunStarts) {
   v1::Job job = WaitingJob(v1::Back::LEAVING, In(std::chrono::seconds(3)), 0);
@@ -221,7 +222,8 @@ TEST(BackText, SaysWhyNobodyKnows) {
   v1::Job job = WaitingJob(v1::Back::NO_END, 0, 0);
   EXPECT_EQ(BackText(job, kPlain), "until when is not known: job 7 on n1 has no known end");
   job.mutable_back()->mutable_because()->set_image(true);
-  EXPECT_EQ(BackText(job, kPlain), "until when is not known: job 7 on n1, where alone it can go on, has no known end");
+  EXPECT_EQ(BackText(job, kPlain),
+            "until when is not known: job 7 on n1, where alone it can go on, has no known end");
 }
 TEST(BackText, IsEmptyWhereAllIsSaid) {
   EXPECT_EQ(BackText(v1::Job(), kPlain), "");
@@ -233,6 +235,41 @@ TEST(Plan, SaysWhatHappensToWhomAndWhy) {
             "plan: n1, n2 free in 2.00s, 58.0s before the deadline, for 3.1 node-seconds\n"
             "  checkpoint job 4 (heat) to shared storage, 1.0 GiB: cheapest\n"
             "  keep job 5: not needed\n");
+}
+v1::Plan PlanThatKeeps(int named, int jobs) {
+  v1::Plan plan = GoodPlan();
+  plan.clear_kept();
+  for (int i = 0; i < named; ++i) {
+    v1::PlanKeep& keep = *plan.add_kept();
+    keep.set_job(5 + i);
+    keep.set_reason("made way 3.00s ago");
+    keep.set_rule(v1::COOLDOWN);
+    keep.set_policy_key("cooldown");
+  }
+  v1::KeptGroup& group = *plan.add_kept_groups();
+  group.set_rule(v1::COOLDOWN);
+  group.set_policy_key("cooldown");
+  group.set_jobs(jobs);
+  return plan;
+}
+TEST(Plan, NamesAFewJobsThatAreLeftAlone) {
+  EXPECT_THAT(PlanText(PlanThatKeeps(2, 2), kPlain),
+              HasSubstr("  keep job 5: made way 3.00s ago\n  keep job 6: made way 3.00s ago\n"));
+}
+TEST(Plan, CountsManyOfThem) {
+  const std::string text = PlanText(PlanThatKeeps(11, 11), kPlain);
+  EXPECT_THAT(
+      text,
+      HasSubstr("  keep 11 jobs: cooldown (cooldown of the policy), such as job 5: made way 3.00s ago\n"));
+  EXPECT_THAT(text, Not(HasSubstr("job 6")));
+}
+TEST(Plan, NamesAllOfThemIfAskedTo) {
+  EXPECT_THAT(PlanText(PlanThatKeeps(11, 11), kPlain, true), HasSubstr("  keep job 15: made way"));
+  EXPECT_THAT(
+      PlanText(PlanThatKeeps(2, 30), kPlain, true),
+      HasSubstr(
+          "  keep job 6: made way 3.00s ago\n  keep 30 jobs in all: cooldown (cooldown of the policy)\n"))
+      << "the others were not recorded";
 }
 TEST(Plan, SaysWhatWouldBeDoneIfAJobStayed) {
   v1::Plan plan = GoodPlan();

@@ -1,6 +1,7 @@
 // What the planner answers: which jobs leave their nodes, how, and why; or why not and when it would work.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,11 +31,53 @@ struct PlanStep {
   std::string reason;            // one sentence: why this job, why this way
 };
 
+// Why a job is left alone.
+enum class KeepRule : uint8_t {
+  kUnsaid,          // only `reason` says it: recorded by a version that knew no rules
+  kOnDemand,        // it is a deadline job itself
+  kLeaving,         // it is leaving its nodes already
+  kNotPreemptible,  // its user allows no method
+  kCannotLeave,     // those that it allows do not work for it
+  kProtected,       // its class of the policy allows none
+  kMaxPreemptions,  // it has made way as often as it may
+  kMinRuntime,      // it has not run for long enough
+  kCooldown,        // it made way not long ago
+  kMethodPaused,    // what could be done in time has failed, and is tried again later
+  kNoRoom,          // its image has none
+  kNotMeasured,     // nobody knows how long it would take to leave
+  kElsewhere,       // it is on no node that the request could use
+  kTooSlow,         // it could not be gone in time
+  kAwaited,         // it will have ended by itself
+  kNotNeeded,       // others lose less, or are enough
+  kRefused,         // the request is refused, so nothing is touched
+};
+inline constexpr int kKeepRuleCount = 17;
+std::string ToString(KeepRule rule);  // "min-runtime"
+std::optional<KeepRule> ParseKeepRule(const std::string& name);
+
 // A job that holds nodes and was left alone.
 struct PlanKeep {
   JobId job;
-  std::string reason;
+  std::string reason;  // made of the rest (planner/explain.h), for people
+  KeepRule rule = KeepRule::kUnsaid;
+  std::string policy_key;        // of the policy, that decided; empty: none did
+  std::string job_class;         // in which the key stands; empty: the key for all jobs
+  Time from;                     // until when it is left alone, or by when it will have left; 0: not said
+  std::string way;               // in which it would leave: the fastest, or the cheapest in time; empty: none
+  Duration release{0};           // how long that takes
+  double loss_node_seconds = 0;  // and what it loses
+  int nodes = 0;                 // that it holds
+  std::string note;              // what else is to be said of it
 };
+
+// How many jobs are left alone for the same reason.
+struct KeptGroup {
+  KeepRule rule = KeepRule::kUnsaid;
+  std::string policy_key, job_class;
+  int jobs = 0;
+};
+// The largest first.
+std::vector<KeptGroup> GroupKept(const std::vector<PlanKeep>& kept);
 
 // What would be done if one of the jobs that make way had to stay.
 struct PlanWithout {
@@ -54,6 +97,7 @@ struct Plan {
   std::vector<PlanStep> steps;  // in the order in which to act
   std::vector<NodeId> nodes;    // that the request will get: as many as it asked for
   std::vector<PlanKeep> kept;
+  std::vector<KeptGroup> kept_groups;  // of all that are left alone; empty: these are all in `kept`
   std::vector<JobId>
       awaited;           // who may leave, or will have ended, only later: if one goes sooner, so does all
   Time predicted_start;  // when the last of `nodes` is predicted free

@@ -1,6 +1,8 @@
 #include "planner/explain.h"
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -42,6 +44,13 @@ std::string AgainAt(const Candidate& candidate, const Option& option) {
                       FormatTime(candidate.job->methods_back_at.at(option.method)));
 }
 
+double LossOf(const Option& option) { return static_cast<double>(option.loss_ms) / 1000; }
+
+PlanKeep WithText(PlanKeep keep) {
+  keep.reason = KeptText(keep);
+  return keep;
+}
+
 // Where its image has no room; "" if it could go to the shared tier, or need not be written.
 std::string AboutRoom(const Candidate& candidate, const Option& chosen) {
   const bool has_room =
@@ -75,40 +84,115 @@ std::string WhyChosen(const Candidate& candidate, const Option& chosen) {
   return absl::StrCat(text, AboutRoom(candidate, chosen), AboutTimers(candidate, chosen));
 }
 
-std::string WhyLate(const Candidate& candidate, Duration within) {
-  if (!candidate.why_not.empty()) return candidate.why_not;
+std::string KeptText(const PlanKeep& keep) {
+  const std::string note = keep.note.empty() ? "" : absl::StrCat("; ", keep.note);
+  const auto takes = [&] { return absl::StrCat(FormatDuration(keep.release)); };
+  switch (keep.rule) {
+    case KeepRule::kUnsaid:
+      return keep.reason;
+    case KeepRule::kOnDemand:
+      return absl::StrCat("is a deadline job itself, ", keep.from == Time{}
+                                                            ? "and does not say when it will have ended"
+                                                            : absl::StrCat("until ", FormatTime(keep.from)));
+    case KeepRule::kLeaving:
+      return "is leaving its nodes already";
+    case KeepRule::kNotPreemptible:
+      return "is not preemptible";
+    case KeepRule::kCannotLeave:
+      return absl::StrCat("cannot leave: ", keep.note);
+    case KeepRule::kProtected:
+      return absl::StrCat("is protected by the policy (class ", keep.job_class, ")");
+    case KeepRule::kMaxPreemptions:
+      return absl::StrCat("has made way ", keep.note, " times, the most allowed");
+    case KeepRule::kMinRuntime:
+    case KeepRule::kCooldown:
+      return absl::StrCat(keep.note, ", until ", FormatTime(keep.from), "; to ", keep.way, " it takes ",
+                          takes());
+    case KeepRule::kMethodPaused:
+      return absl::StrCat(keep.way, " is tried again at ", FormatTime(keep.from), ", and takes ", takes(),
+                          "; ", keep.note);
+    case KeepRule::kNoRoom:
+      return absl::StrCat("there is no room for its image: ", keep.note);
+    case KeepRule::kNotMeasured:
+      return absl::StrCat("no way to take it off has been measured yet", note);
+    case KeepRule::kElsewhere:
+      return "is on no node that the request could use";
+    case KeepRule::kTooSlow:
+      return absl::StrCat("could not be gone in time: to ", keep.way, " it takes ", takes());
+    case KeepRule::kAwaited:
+      return absl::StrCat("is waited for, until it ends by its walltime at ", FormatTime(keep.from));
+    case KeepRule::kNotNeeded:
+      return absl::StrCat("not needed: would free ", CountNodes(static_cast<size_t>(keep.nodes)), " for ",
+                          NodeSeconds(std::llround(keep.loss_node_seconds * 1000)), " (", keep.way, ")",
+                          note);
+    case KeepRule::kRefused:
+      return "nothing is touched, as the request is refused";
+  }
+  return keep.reason;
+}
+
+PlanKeep KeepOf(const JobView& job) {
+  PlanKeep keep;
+  keep.job = job.id;
+  keep.nodes = static_cast<int>(job.nodes.size());
+  return keep;
+}
+
+std::optional<PlanKeep> WhyLate(const Candidate& candidate, Duration within) {
+  if (!candidate.why_not.empty()) return WithText(candidate.keep);
   const auto by_release = [](const Option& a, const Option& b) { return a.release < b.release; };
   const Option& fastest = *std::min_element(candidate.options.begin(), candidate.options.end(), by_release);
-  if (fastest.release <= within) return "";
-  if (WaitsForMethod(candidate, fastest)) {
-    return absl::StrCat(AgainAt(candidate, fastest), ", and takes ",
-                        FormatDuration(fastest.release - fastest.wait), "; ", candidate.job->methods_note);
+  if (fastest.release <= within) return std::nullopt;
+  const bool paused = WaitsForMethod(candidate, fastest);
+  PlanKeep keep = fastest.wait > Duration(0) && !paused ? candidate.keep : KeepOf(*candidate.job);
+  keep.way = Way(fastest);
+  keep.loss_node_seconds = LossOf(fastest);
+  keep.release = fastest.release - fastest.wait;
+  if (paused) {
+    keep.rule = KeepRule::kMethodPaused;
+    keep.way = ToString(fastest.method);
+    keep.from = candidate.job->methods_back_at.at(fastest.method);
+    keep.note = candidate.job->methods_note;
+  } else if (fastest.wait == Duration(0)) {
+    keep.rule = KeepRule::kTooSlow;
   }
-  if (fastest.wait > Duration(0)) {
-    return absl::StrCat(candidate.why_later, ", until ", FormatTime(candidate.from), "; to ", Way(fastest),
-                        " it takes ", FormatDuration(fastest.release - fastest.wait));
-  }
-  return absl::StrCat("could not be gone in time: to ", Way(fastest), " it takes ",
-                      FormatDuration(fastest.release));
+  return WithText(std::move(keep));
 }
 
-std::string WhyAwaited(const JobView& job) {
-  return absl::StrCat("is waited for, until it ends by its walltime at ", FormatTime(*job.ends_at));
+PlanKeep WhyAwaited(const JobView& job) {
+  PlanKeep keep = KeepOf(job);
+  keep.rule = KeepRule::kAwaited;
+  keep.from = *job.ends_at;
+  return WithText(std::move(keep));
 }
 
-std::string WhyKept(const Candidate& candidate, Duration within, bool useful) {
-  if (!candidate.why_not.empty()) return candidate.why_not;
-  if (!useful) return "is on no node that the request could use";
-  if (std::string late = WhyLate(candidate, within); !late.empty()) return late;
+PlanKeep WhyUntouched(const JobView& job) {
+  PlanKeep keep = KeepOf(job);
+  keep.rule = KeepRule::kRefused;
+  return WithText(std::move(keep));
+}
+
+PlanKeep WhyKept(const Candidate& candidate, Duration within, bool useful) {
+  if (!candidate.why_not.empty()) return WithText(candidate.keep);
+  PlanKeep keep = KeepOf(*candidate.job);
+  if (!useful) {
+    keep.rule = KeepRule::kElsewhere;
+    return WithText(std::move(keep));
+  }
+  if (std::optional<PlanKeep> late = WhyLate(candidate, within)) return *std::move(late);
   const Option* cheapest = nullptr;
   for (const Option& option : candidate.options) {
     if (option.release > within || option.migrates) continue;
     if (cheapest == nullptr || option.cost_ms < cheapest->cost_ms) cheapest = &option;
   }
-  std::string text = absl::StrCat("not needed: would free ", CountNodes(candidate.job->nodes.size()), " for ",
-                                  NodeSeconds(cheapest->loss_ms), " (", Way(*cheapest), ")");
-  if (!candidate.job->methods_note.empty()) absl::StrAppend(&text, "; ", candidate.job->methods_note);
-  return text + AboutRoom(candidate, *cheapest);
+  keep.rule = KeepRule::kNotNeeded;
+  keep.way = Way(*cheapest);
+  keep.release = cheapest->release;
+  keep.loss_node_seconds = LossOf(*cheapest);
+  keep.note = candidate.job->methods_note;
+  const std::string room = AboutRoom(candidate, *cheapest);
+  keep.note += keep.note.empty() && !room.empty() ? room.substr(2) : room;
+  return WithText(std::move(keep));
 }
 
 }  // namespace siding

@@ -223,6 +223,29 @@ TEST(GuardsTest, ARefusalNamesTheGuardedJobAndUntilWhen) {
   EXPECT_THAT(plan.kept.at(0).reason, HasSubstr("less than the 3.00s that the policy asks for"));
 }
 
+TEST(GuardsTest, AndSaysItInFields) {
+  const Plan plan =
+      PlanFor({Young(MakeJob(1, {0}, {Method::kSuspend}))}, seconds(2), WithMinRuntime(seconds(3)));
+  const PlanKeep& keep = plan.kept.at(0);
+  EXPECT_EQ(keep.rule, KeepRule::kMinRuntime);
+  EXPECT_EQ(keep.policy_key, "min_runtime");
+  EXPECT_EQ(keep.job_class, "");
+  EXPECT_EQ(keep.from, kNow + milliseconds(2500));
+  EXPECT_EQ(keep.way, "suspend");
+  EXPECT_EQ(keep.nodes, 1);
+}
+
+TEST(GuardsTest, AClassIsNamedWhereItsOwnValueDecides) {
+  Policy policy = WithMinRuntime(seconds(3));
+  policy.classes.resize(1);
+  policy.classes[0].name = "vip";
+  JobView job = Young(MakeJob(1, {0}, {Method::kSuspend}));
+  job.job_class = 0;
+  EXPECT_EQ(PlanFor({job}, seconds(2), policy).kept.at(0).job_class, "") << "the key for all jobs";
+  policy.classes[0].min_runtime = seconds(3);
+  EXPECT_EQ(PlanFor({job}, seconds(2), policy).kept.at(0).job_class, "vip");
+}
+
 TEST(GuardsTest, TheEarliestStartIsWhenTheGuardHasEnded) {
   const Plan plan =
       PlanFor({Young(MakeJob(1, {0}, {Method::kSuspend}))}, seconds(2), WithMinRuntime(seconds(3)));

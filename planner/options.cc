@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "absl/strings/str_cat.h"
+#include "planner/explain.h"
 
 namespace siding {
 namespace {
@@ -17,24 +18,45 @@ const JobClass* ClassOf(const Policy& policy, const JobView& job) {
   return job.job_class < 0 ? nullptr : &policy.classes[job.job_class];
 }
 
-// The reason why this job may not be a victim at all; "" if it may.
-std::string NeverAVictim(const Policy& policy, const JobView& job) {
+PlanKeep Kept(const JobView& job, KeepRule rule, std::string note = "") {
+  PlanKeep keep = KeepOf(job);
+  keep.rule = rule;
+  keep.note = std::move(note);
+  return keep;
+}
+
+// `set`: the class has a value of its own for the key.
+PlanKeep KeptBy(const JobView& job, KeepRule rule, const char* key, const JobClass* its, bool set,
+                std::string note = "") {
+  PlanKeep keep = Kept(job, rule, std::move(note));
+  keep.policy_key = key;
+  if (its != nullptr && set) keep.job_class = its->name;
+  return keep;
+}
+
+// The reason why this job may not be a victim at all; unsaid if it may.
+PlanKeep NeverAVictim(const Policy& policy, const JobView& job) {
   if (job.kind == JobKind::kOnDemand) {
-    if (!job.ends_at) return "is a deadline job itself, and does not say when it will have ended";
-    return absl::StrCat("is a deadline job itself, until ", FormatTime(*job.ends_at));
+    PlanKeep keep = Kept(job, KeepRule::kOnDemand);
+    keep.from = job.ends_at.value_or(Time{});
+    return keep;
   }
-  if (job.releasing_at) return "is leaving its nodes already";
+  if (job.releasing_at) return Kept(job, KeepRule::kLeaving);
   if (job.methods.empty()) {
-    return job.methods_note.empty() ? "is not preemptible" : absl::StrCat("cannot leave: ", job.methods_note);
+    return job.methods_note.empty() ? Kept(job, KeepRule::kNotPreemptible)
+                                    : Kept(job, KeepRule::kCannotLeave, job.methods_note);
   }
   const JobClass* const its = ClassOf(policy, job);
   if (its != nullptr && its->methods && its->methods->empty())
-    return absl::StrCat("is protected by the policy (class ", its->name, ")");
-  int most = its != nullptr ? its->max_preemptions.value_or(policy.max_preemptions) : policy.max_preemptions;
-  most = std::min(most, job.max_preemptions.value_or(most));
-  if (job.preemptions >= most)
-    return absl::StrCat("has made way ", job.preemptions, " times, the most allowed");
-  return "";
+    return KeptBy(job, KeepRule::kProtected, "methods", its, true);
+  const int of_policy =
+      its != nullptr ? its->max_preemptions.value_or(policy.max_preemptions) : policy.max_preemptions;
+  const int most = std::min(of_policy, job.max_preemptions.value_or(of_policy));
+  if (job.preemptions < most) return {};
+  const std::string times = absl::StrCat(job.preemptions);
+  if (most < of_policy) return Kept(job, KeepRule::kMaxPreemptions, times);
+  return KeptBy(job, KeepRule::kMaxPreemptions, "max_preemptions", its,
+                its != nullptr && its->max_preemptions, times);
 }
 
 std::string WhyNoRoomOn(const NodeView& node, Tier tier, Bytes needed) {
@@ -271,7 +293,8 @@ Bytes SharedRoomOf(const JobView& job, const Option& option) {
 
 // Each guard ends; the one that ends last is the one that is named.
 Protection ProtectionOf(const JobView& job, const Policy& policy, Time now) {
-  if (std::string never = NeverAVictim(policy, job); !never.empty()) return {kForGood, std::move(never)};
+  if (PlanKeep never = NeverAVictim(policy, job); never.rule != KeepRule::kUnsaid)
+    return {kForGood, KeptText(never), never};
   const JobClass* const its = ClassOf(policy, job);
   const Duration min_runtime =
       its != nullptr ? its->min_runtime.value_or(policy.min_runtime) : policy.min_runtime;
@@ -279,15 +302,22 @@ Protection ProtectionOf(const JobView& job, const Policy& policy, Time now) {
   const Time settled = job.running_since + min_runtime;
   const Time cooled = job.last_preempted ? *job.last_preempted + cooldown : settled;
   const Time until = std::max(settled, cooled);
-  if (until <= now) return {until, ""};
+  if (until <= now) return {until, "", {}};
+  const auto protect = [&](PlanKeep keep) {
+    keep.from = until;
+    return Protection{until, keep.note, keep};
+  };
   if (settled >= cooled) {
-    return {until, absl::StrCat("has run for ", FormatDuration(now - job.running_since), ", less than the ",
-                                FormatDuration(min_runtime), " that the policy asks for")};
+    return protect(
+        KeptBy(job, KeepRule::kMinRuntime, "min_runtime", its, its != nullptr && its->min_runtime,
+               absl::StrCat("has run for ", FormatDuration(now - job.running_since), ", less than the ",
+                            FormatDuration(min_runtime), " that the policy asks for")));
   }
   const Duration since = now - *job.last_preempted;
-  return {until,
-          absl::StrCat("made way ", since < std::chrono::seconds(1) ? "now" : FormatDuration(since) + " ago",
-                       " and is left alone for ", FormatDuration(cooldown))};
+  return protect(KeptBy(
+      job, KeepRule::kCooldown, "cooldown", its, its != nullptr && its->cooldown,
+      absl::StrCat("made way ", since < std::chrono::seconds(1) ? "now" : FormatDuration(since) + " ago",
+                   " and is left alone for ", FormatDuration(cooldown))));
 }
 
 Time ArrivalOf(const Snapshot& snapshot, const Request& request) {
@@ -315,10 +345,11 @@ Request CommonRequest(const std::vector<Request>& requests) {
 
 void NoteNoOptions(Candidate& candidate) {
   const std::string& note = candidate.job->methods_note;
-  candidate.why_not = candidate.no_room.empty()
-                          ? "no way to take it off has been measured yet"
-                          : absl::StrCat("there is no room for its image: ", candidate.no_room);
-  if (!note.empty()) absl::StrAppend(&candidate.why_not, "; ", note);
+  std::string why = candidate.no_room;
+  if (!note.empty()) absl::StrAppend(&why, why.empty() ? "" : "; ", note);
+  candidate.keep = Kept(
+      *candidate.job, candidate.no_room.empty() ? KeepRule::kNotMeasured : KeepRule::kNoRoom, std::move(why));
+  candidate.why_not = KeptText(candidate.keep);
 }
 
 std::vector<Candidate> MakeCandidates(const Snapshot& snapshot, const Request& request,
@@ -331,6 +362,7 @@ std::vector<Candidate> MakeCandidates(const Snapshot& snapshot, const Request& r
     candidate.job = &job;
     Protection protection = ProtectionOf(job, policy, snapshot.now);
     candidate.from = protection.until;
+    candidate.keep = std::move(protection.keep);
     (protection.until == kForGood ? candidate.why_not : candidate.why_later) = std::move(protection.why);
     if (candidate.why_not.empty()) {
       maker.AddOptions(candidate);

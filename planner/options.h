@@ -81,7 +81,8 @@ struct Candidate {
   std::string why_not;          // if options is empty
   Time from;                    // it counts from then on
   std::string why_later;        // if that is not now
-  std::string no_room;          // which tiers have none for its image; empty: all that could be used have
+  PlanKeep keep;  // what of either is the policy's or the job's own; of a job that counts: its rule is unsaid
+  std::string no_room;  // which tiers have none for its image; empty: all that could be used have
 };
 
 // What an image takes in the shared tier if the job leaves in this way, or is saved in advance.
@@ -91,6 +92,7 @@ Bytes SharedRoomOf(const JobView& job, const Option& option);
 struct Protection {
   Time until;       // kForGood: it is never a victim; not after the moment that was asked about: it is one
   std::string why;  // "" if it is not protected
+  PlanKeep keep;    // the same, in fields
 };
 inline constexpr Time kForGood = Time::max();
 Protection ProtectionOf(const JobView& job, const Policy& policy, Time now);

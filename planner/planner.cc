@@ -167,9 +167,8 @@ class Planner {
   void Refuse(Plan& plan, const Frontier* frontier) const {
     const Request& request = requests_.front();
     for (const Candidate& candidate : candidates_) {
-      const std::string late = WhyLate(candidate, Within(request));
-      plan.kept.push_back(
-          {candidate.job->id, late.empty() ? "nothing is touched, as the request is refused" : late});
+      const std::optional<PlanKeep> late = WhyLate(candidate, Within(request));
+      plan.kept.push_back(late ? *late : WhyUntouched(*candidate.job));
     }
     const size_t all = snapshot_.nodes.size(), eligible = eligible_.size();
     if (static_cast<size_t>(request.nodes) > all) {

@@ -42,6 +42,19 @@ TEST(PlannerTest, NoteSaysWhyAJobCannotBeDumped) {
   EXPECT_THAT(PlanAround(job).kept.at(0).reason, HasSubstr("holds an io_uring"));
 }
 
+TEST(PlannerTest, OfAJobThatIsNotNeededItIsSaidWhatItWouldHaveLost) {
+  Snapshot snapshot = MakeSnapshot(2, {MakeJob(1, {0, 1}, {Method::kKill})});
+  snapshot.nodes.push_back(MakeNode(2));
+  snapshot.nodes[2].free.slots = 1;
+  const Plan plan = MakePlan(snapshot, MakeRequest(1), NoMargin());
+  const PlanKeep& keep = plan.kept.at(0);
+  EXPECT_EQ(keep.rule, KeepRule::kNotNeeded);
+  EXPECT_EQ(keep.way, "kill");
+  EXPECT_EQ(keep.nodes, 2);
+  EXPECT_EQ(keep.loss_node_seconds, 2000);
+  EXPECT_EQ(keep.reason, "not needed: would free 2 nodes for 2000.0 node-seconds (kill)");
+}
+
 TEST(PlannerTest, DeadlineJobIsNoVictim) {
   JobView job = MakeJob(1, {0}, {Method::kSuspend});
   job.kind = JobKind::kOnDemand;

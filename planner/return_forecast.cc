@@ -8,9 +8,7 @@ namespace {
 
 using Room = std::map<NodeId, Resources>;
 
-bool IsTied(const Waiter& waiter) {
-  return !waiter.job.frozen_on.empty() || !waiter.job.tied_to.empty();
-}
+bool IsTied(const Waiter& waiter) { return !waiter.job.frozen_on.empty() || !waiter.job.tied_to.empty(); }
 
 const std::vector<NodeId>& OwnNodes(const Waiter& waiter) {
   return waiter.job.frozen_on.empty() ? waiter.job.tied_to : waiter.job.frozen_on;
@@ -129,7 +127,8 @@ class Play {
   bool MayFindNodes(const Waiter& waiter) {
     if (now_ == basis_.now || (waiter.from && From(waiter) == now_)) return true;
     const std::vector<NodeId>& own = OwnNodes(waiter);
-    const bool freed = std::any_of(own.begin(), own.end(), [&](const NodeId& n) { return freed_now_.contains(n); });
+    const bool freed =
+        std::any_of(own.begin(), own.end(), [&](const NodeId& n) { return freed_now_.contains(n); });
     return freed || ((own.empty() || waiter.job.move > Duration(0)) && Fits(waiter.job));
   }
 
@@ -138,8 +137,12 @@ class Play {
     bool any = false;
     for (const auto& [id, waiter] : waiting_) {
       if (!waiter->made_way || !IsThere(*waiter)) continue;
-      jobs.push_back(waiter->job);
       any = any || MayFindNodes(*waiter);
+      // To look for nodes takes long, and those who need the same find none either.
+      const bool fits = Fits(waiter->job);
+      if (!fits && !IsTied(*waiter)) continue;
+      jobs.push_back(waiter->job);
+      if (!fits) jobs.back().move = Duration(0);
     }
     if (!any) return;
     for (const WayBack& way : PlanWayBack(std::move(jobs), room_, HeldUntil(), now_, to_continue_))
@@ -188,8 +191,7 @@ class Play {
         if (const auto free = room_.find(node); free != room_.end()) free->second -= waiter.job.per_node;
       }
     }
-    if (moves)
-      Hold({id, waiter.job.frozen_on, waiter.job.per_node, {there, there, BackKind::kLeaving}});
+    if (moves) Hold({id, waiter.job.frozen_on, waiter.job.per_node, {there, there, BackKind::kLeaving}});
     Holding holding{id, nodes, waiter.job.per_node, {}};
     holding.until.kind = waiter.stays.kind;
     if (waiter.stays.expected) holding.until.expected = there + *waiter.stays.expected;
@@ -216,6 +218,7 @@ class Play {
     } else if (!freed_now_.empty()) {
       why = freed_.at(*freed_now_.begin()).by;
     }
+    if (why.job == waiter.job.id) why = {why.kind, JobId(), NodeId()};  // it is leaving these nodes itself
     why.image = IsTied(waiter) && !nodes.empty() && nodes == OwnNodes(waiter);
     return why;
   }
@@ -286,7 +289,8 @@ bool Differs(const Known<T>& known) {
 
 // More is known of what is expected than of what must be.
 bool AnythingIsExpected(const ReturnBasis& basis) {
-  return std::any_of(basis.held.begin(), basis.held.end(), [](const Holding& h) { return Differs(h.until); }) ||
+  return std::any_of(basis.held.begin(), basis.held.end(),
+                     [](const Holding& h) { return Differs(h.until); }) ||
          std::any_of(basis.waiters.begin(), basis.waiters.end(),
                      [](const Waiter& w) { return Differs(w.stays) || (w.from && Differs(*w.from)); });
 }

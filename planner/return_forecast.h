@@ -1,15 +1,15 @@
-// "When is it back?": when the way back (way_back.h) and the queue will give nodes to those that wait, if each
-// job that holds nodes leaves them when that is known.
+// "When is it back?": when the way back (way_back.h) and the queue will give nodes to those that wait, if
+// each job that holds nodes leaves them when that is known.
 //
 // What happens is played through, moment by moment: a job leaves; what is free then goes to those that made
 // way, in the order of the way back, and what they leave to the queue, in its own order. Who gets nodes holds
 // them in turn for as long as is known. Nothing is assumed where nothing is known: a job without a known end
 // stays, and who needs its nodes gets no time but the reason.
 //
-// Two ends are known of a job that holds nodes. By the one it is `expected` to have left: a policy says how long
-// jobs on demand usually stay. By the other it will have left `at the latest`, as its walltime ends it. Who only
-// waits for ends of the second kind has a `latest` as well. It is no promise: a job that ends sooner may let
-// another go first, and what is submitted later is not in it.
+// Two ends are known of a job that holds nodes. By the one it is `expected` to have left: a policy says how
+// long jobs on demand usually stay. By the other it will have left `at the latest`, as its walltime ends it.
+// Who only waits for ends of the second kind has a `latest` as well. It is no promise: a job that ends sooner
+// may let another go first, and what is submitted later is not in it.
 #pragma once
 
 #include <cstdint>
@@ -34,15 +34,15 @@ enum class BackKind : uint8_t {
   kLeaving,   // a job is on its way off its nodes, or it is itself
   kRetry,     // it failed, and is tried again then
   // Without:
-  kNoEnd,     // a job is in its way, of whose end nothing is known
-  kNodeAway,  // a node that it needs is away, cordoned or faulty
-  kTooFew,    // there are fewer nodes than it needs
-  kBehind,    // a job is ahead of it, of which no time is known
-  kTooMuch,   // too much comes before it to be worked out
-  kHeld,      // until somebody releases it
-  kDecision,  // until somebody says how it is to go on
-  kTasksLeft, // until tasks of its last start are seen to be gone
-  kManager,   // a cluster manager decides when and where it starts
+  kNoEnd,      // a job is in its way, of whose end nothing is known
+  kNodeAway,   // a node that it needs is away, cordoned or faulty
+  kTooFew,     // there are fewer nodes than it needs
+  kBehind,     // a job is ahead of it, of which no time is known
+  kTooMuch,    // too much comes before it to be worked out
+  kHeld,       // until somebody releases it
+  kDecision,   // until somebody says how it is to go on
+  kTasksLeft,  // until tasks of its last start are seen to be gone
+  kManager,    // a cluster manager decides when and where it starts
 };
 
 struct BackReason {
@@ -78,13 +78,13 @@ struct Holding {
 
 struct Waiter {
   Returning job;
-  bool made_way = false;          // else the queue alone gives it nodes
+  bool made_way = false;            // else the queue alone gives it nodes
   std::optional<Known<Time>> from;  // it cannot have nodes before; none: it can now
-  Known<Duration> stays;          // once it has them
+  Known<Duration> stays;            // once it has them
 };
 
-// Of the queue: who of these starts now, and where. `held`: who holds nodes then. Must be pure. Not asked where
-// nobody who waits finds enough nodes with enough room.
+// Of the queue: who of these starts now, and where. `held`: who holds nodes then. Must be pure. Not asked
+// where nobody who waits finds enough nodes with enough room.
 using QueueStart = absl::FunctionRef<std::vector<std::pair<JobId, std::vector<NodeId>>>(
     Time now, const std::set<JobId>& waiting, const std::map<NodeId, Resources>& room,
     const std::vector<const Holding*>& held)>;
@@ -99,7 +99,7 @@ struct ReturnBasis {
 
 // For each of the waiters. Pure. `effort`: what may be looked at in each of two plays, counted in jobs that
 // wait and nodes, each moment anew. Who has no nodes by then is told kTooMuch, or why they never will.
-inline constexpr int64_t kForecastEffort = 2'000'000;
+inline constexpr int64_t kForecastEffort = 500'000;
 std::map<JobId, Back> ForecastReturns(const ReturnBasis& basis, QueueStart queue,
                                       int64_t effort = kForecastEffort);
 

@@ -221,6 +221,18 @@ TEST(ReturnForecast, OneThatIsStillLeavingComesBackNoSooner) {
   EXPECT_EQ(back.because.kind, BackKind::kLeaving);
 }
 
+TEST(ReturnForecast, ThatItLeavesItsOwnNodesNamesNoOther) {
+  ReturnBasis basis = Cluster({kA});
+  Waiter leaving = Parked(1);
+  leaving.from = Certain(kNow + seconds(5), BackKind::kLeaving);
+  basis.waiters = {leaving};
+  Hold(basis, 1, {kA}, Certain(kNow + seconds(5), BackKind::kLeaving));
+  const Back back = BackOf(basis, 1);
+  EXPECT_EQ(back.predicted, kNow + seconds(5));
+  EXPECT_EQ(back.because.kind, BackKind::kLeaving);
+  EXPECT_EQ(back.because.job, JobId());
+}
+
 TEST(ReturnForecast, TheQueueGetsWhatTheWayBackLeaves) {
   ReturnBasis basis = Cluster({kA});
   Waiter queued = Parked(1);
@@ -282,7 +294,9 @@ class World {
     std::map<JobId, Returning> waiting;
     std::map<JobId, Duration> stays;
     std::map<JobId, Time> back;
-    const auto shortened = [&](Duration d) { return early ? d - seconds(Draw(0, static_cast<int>(d / seconds(1)) - 1)) : d; };
+    const auto shortened = [&](Duration d) {
+      return early ? d - seconds(Draw(0, static_cast<int>(d / seconds(1)) - 1)) : d;
+    };
     for (const Holding& h : basis_.held) runs[h.job] = {h.nodes, kNow + shortened(*h.until.latest - kNow)};
     for (const Waiter& w : basis_.waiters) {
       waiting[w.job.id] = w.job;

@@ -340,10 +340,10 @@ class Writer {
       const Candidate& candidate = problem_.candidates[c];
       const bool useful = std::any_of(candidate.job->nodes.begin(), candidate.job->nodes.end(),
                                       [&](const NodeId& id) { return eligible.contains(id); });
-      const std::string why = WhyKept(candidate, problem_.deadlines.back().within, useful);
+      const PlanKeep why = WhyKept(candidate, problem_.deadlines.back().within, useful);
       for (Plan& plan : plans) {
         const bool awaited = std::binary_search(plan.awaited.begin(), plan.awaited.end(), candidate.job->id);
-        plan.kept.push_back({candidate.job->id, awaited ? WhyAwaited(*candidate.job) : why});
+        plan.kept.push_back(awaited ? WhyAwaited(*candidate.job) : why);
       }
     }
   }

@@ -136,11 +136,14 @@ void AddQueries(CLI::App& app, Session& session) {
   CLI::App* explain =
       app.add_subcommand("explain", "why each victim of a request was chosen, and each other job was not");
   explain->add_option("request", flags->job, "the on-demand job")->required();
+  explain->add_flag("--all,-a", flags->all,
+                    "name every job that was left alone, not only how many for each reason");
   explain->footer("example: sidingctl explain 17");
   explain->callback([&session, flags] {
     session.run = [&session, flags]() -> absl::StatusOr<int> {
-      SIDING_ASSIGN_OR_RETURN(v1::ExplainResponse explanation, session.client().Explain(flags->job));
-      session.Print(explanation, ExplainText(explanation, session.style()));
+      SIDING_ASSIGN_OR_RETURN(v1::ExplainResponse explanation,
+                              session.client().Explain(flags->job, flags->all));
+      session.Print(explanation, ExplainText(explanation, session.style(), flags->all));
       return 0;
     };
   });

@@ -26,7 +26,7 @@ struct SubmitFlags {
   std::string workdir, output;
   int nodes = 0, slots = 0, gpus = -1, priority = 0;
   std::optional<int> max_preemptions;
-  bool not_preemptible = false, wait = false;
+  bool not_preemptible = false, wait = false, all_kept = false;
   std::vector<std::string> env, labels, command;
   std::string walltime, hold, not_before, gpu_collectives, files, on_node_failure;
   bool allow_io_uring = false;
@@ -257,8 +257,9 @@ absl::StatusOr<int> Plan(Session& session, const SubmitFlags& flags) {
   SIDING_ASSIGN_OR_RETURN(v1::SubmitRequest request, Build(flags, NowAt(site)));
   SetOwnDefaults(*request.mutable_spec());
   request.set_compare(true);
+  request.set_most_kept(flags.all_kept ? -1 : 0);
   SIDING_ASSIGN_OR_RETURN(v1::Plan plan, session.client().Plan(request));
-  session.Print(plan, PlanText(plan, session.style()));
+  session.Print(plan, PlanText(plan, session.style(), flags.all_kept));
   return plan.feasible() ? 0 : 1;
 }
 
@@ -278,6 +279,8 @@ void AddSubmit(CLI::App& app, Session& session) {
   auto plan_flags = std::make_shared<SubmitFlags>();
   CLI::App* plan = app.add_subcommand("plan", "what would happen if this were submitted; nothing is changed");
   AddFlags(*plan, *plan_flags);
+  plan->add_flag("--all,-a", plan_flags->all_kept,
+                 "name every job that would be left alone, not only how many for each reason");
   plan->footer("example: sidingctl plan --nodes 2 --start-by +60s -- ./steer");
   plan->callback([&session, plan_flags] {
     session.run = [&session, plan_flags] { return Plan(session, *plan_flags); };

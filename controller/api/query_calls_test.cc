@@ -239,6 +239,19 @@ TEST_F(PlanCallsTest, AJobThatMadeWaySaysWhenItIsBackToThoseWhoMayAct) {
   EXPECT_FALSE(Explained(first_ == victim ? first_ + 1 : first_).has_back()) << "it runs";
 }
 
+TEST_F(PlanCallsTest, OnlySoManyThatAreLeftAloneAreNamedAndAllAreCounted) {
+  cluster_.AddNode("c", 1);
+  Submit("ada");
+  Settle();
+  EXPECT_EQ(Planned().kept_size(), 2);
+  request_.set_most_kept(1);
+  const v1::Plan plan = Planned();
+  EXPECT_EQ(plan.kept_size(), 1);
+  ASSERT_EQ(plan.kept_groups_size(), 1);
+  EXPECT_EQ(plan.kept_groups(0).jobs(), 2);
+  EXPECT_EQ(plan.kept_groups(0).rule(), v1::NOT_NEEDED);
+}
+
 TEST_F(PlanCallsTest, ADryRunSaysWhatElseCouldBeDoneWhereThatIsAskedFor) {
   EXPECT_THAT(Planned().without(), IsEmpty());
   EXPECT_TRUE(status_.ok()) << status_.message();

@@ -12,6 +12,7 @@
 #include "common/mutex.h"
 #include "common/status.h"
 #include "controller/api/views.h"
+#include "controller/engine/decide/plan_record.h"
 #include "controller/wire/wire.h"
 #include "policy/policy_text.h"
 
@@ -42,8 +43,14 @@ std::optional<JobId> ShowSome(const Jobs& jobs, JobId from, const Show& show) {
 
 // Of such a job it is worth asking when it is back.
 bool Waits(const JobRecord& job) {
-  return !IsTerminal(job.state) && (!HoldsNodes(job.state) || job.state == JobState::kSuspended ||
-                                    job.displaced_by != JobId());
+  return !IsTerminal(job.state) &&
+         (!HoldsNodes(job.state) || job.state == JobState::kSuspended || job.displaced_by != JobId());
+}
+
+// As many of those that are left alone as the caller wants.
+Plan WithKept(Plan plan, int32_t most) {
+  if (most < 0) return plan;
+  return WithSomeKept(std::move(plan), most == 0 ? kMostKeptRecorded : static_cast<size_t>(most));
 }
 
 // Which jobs a caller wants to see.
@@ -134,8 +141,9 @@ absl::Status ApiService::Submit(const ApiCall& call, const v1::SubmitRequest* re
   FaultHere<"api.submitted: a job is recorded, its user has not been told">();
   response->set_id(submitted->id.value());
   if (submitted->plan) {
+    const bool sees_all = engine_.MaySeeAll(caller);
     engine_.Read([&](const ClusterState& state) {
-      *response->mutable_plan() = ShowPlan(state, *submitted->plan, SeenBy(caller));
+      *response->mutable_plan() = ShowPlan(state, *submitted->plan, SeenBy(caller), sees_all);
     });
   }
   return absl::OkStatus();
@@ -150,9 +158,14 @@ absl::Status ApiService::PlanRequest(const ApiCall& call, const v1::SubmitReques
   if (!slot.status.ok()) return slot.status;
   spec = engine_.WithDeadline(*std::move(spec));
   if (!spec.ok()) return Reply(caller, __func__, spec.status());
-  const auto plan = engine_.DryRun(caller, *spec, request->compare());
+  const int32_t most = request->most_kept();
+  const bool beyond_record = most < 0 || static_cast<size_t>(most) > kMostKeptRecorded;
+  auto plan = engine_.DryRun(caller, *spec, request->compare(), beyond_record);
   if (!plan.ok()) return Reply(caller, __func__, plan.status());
-  engine_.Read([&](const ClusterState& state) { *response = ShowPlan(state, *plan, SeenBy(caller)); });
+  const bool sees_all = engine_.MaySeeAll(caller);
+  engine_.Read([&](const ClusterState& state) {
+    *response = ShowPlan(state, WithKept(*std::move(plan), most), SeenBy(caller), sees_all);
+  });
   response->set_start_by_us(ToMicros(spec->start_by));
   return absl::OkStatus();
 }
@@ -191,8 +204,12 @@ absl::Status ApiService::Explain(const ApiCall& call, const v1::ExplainRequest* 
     if (slot.status.ok() && !plans.empty())
       plans.back().without = engine_.PlansWithout(JobId(request->id()), plans.size() - 1);
   }
+  const bool sees_all = engine_.MaySeeAll(caller);
   engine_.Read([&](const ClusterState& state) {
-    for (const Plan& plan : plans) *response->add_plans() = ShowPlan(state, plan, SeenBy(caller));
+    for (Plan& plan : plans) {
+      *response->add_plans() =
+          ShowPlan(state, WithKept(std::move(plan), request->most_kept()), SeenBy(caller), sees_all);
+    }
   });
   return absl::OkStatus();
 }

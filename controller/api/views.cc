@@ -274,20 +274,16 @@ v1::CheckpointInfo ShowCheckpoint(const CheckpointRecord& checkpoint) {
   return view;
 }
 
-v1::Plan ShowPlan(const ClusterState& state, const Plan& plan, const MaySeeJob& may_see) {
+v1::Plan ShowPlan(const ClusterState& state, Plan plan, const MaySeeJob& may_see, bool sees_all) {
+  std::erase_if(plan.kept,
+                [&](const PlanKeep& keep) { return SeenJob(state, may_see, keep.job) == nullptr; });
+  if (!sees_all) plan.kept_groups.clear();
   v1::Plan view = ToProto(plan);
   for (v1::PlanStep& step : *view.mutable_steps()) {
     if (const JobRecord* job = SeenJob(state, may_see, JobId(step.job()))) step.set_job_name(job->spec.name);
   }
-  view.clear_kept();
-  for (const PlanKeep& keep : plan.kept) {
-    const JobRecord* const job = SeenJob(state, may_see, keep.job);
-    if (job == nullptr) continue;
-    v1::PlanKeep& kept = *view.add_kept();
-    kept.set_job(keep.job.value());
-    kept.set_job_name(job->spec.name);
-    kept.set_reason(keep.reason);
-  }
+  for (v1::PlanKeep& kept : *view.mutable_kept())
+    kept.set_job_name(state.jobs.at(JobId(kept.job())).spec.name);
   for (v1::PlanWithout& without : *view.mutable_without()) {
     auto& jobs = *without.mutable_jobs();
     jobs.erase(std::remove_if(jobs.begin(), jobs.end(),

@@ -19,7 +19,8 @@ v1::ListNodesResponse ShowNodes(const ClusterState& state);
 v1::CheckpointInfo ShowCheckpoint(const CheckpointRecord& checkpoint);
 // With the names of the jobs it speaks of. Of those that may not be seen it says only which of them make way:
 // their numbers, not their names.
-v1::Plan ShowPlan(const ClusterState& state, const Plan& plan, const MaySeeJob& may_see);
+// `sees_all`: the caller may see every job. Others are told of groups of those that they see.
+v1::Plan ShowPlan(const ClusterState& state, Plan plan, const MaySeeJob& may_see, bool sees_all = true);
 v1::Event ShowEvent(const Event& event);
 
 }  // namespace siding

@@ -156,6 +156,21 @@ TEST_F(NodesTest, ALostNodeIsShownByAControllerThatHasNeverHeardOfIt) {
   EXPECT_EQ(ShowNodes(state_).nodes(1).state(), "lost");
 }
 
+TEST_F(NodesTest, HowManyAreLeftAloneIsSaidOfThoseWhoMayBeSeen) {
+  Plan plan;
+  plan.kept = {{JobId(1), "not needed", KeepRule::kNotNeeded},
+               {JobId(2), "not needed", KeepRule::kNotNeeded}};
+  plan.kept_groups = {{KeepRule::kNotNeeded, "", "", 10'000}};
+  const auto shown = [&](bool may_see) {
+    return ShowPlan(
+        state_, plan, [&](const JobRecord&) { return may_see; }, may_see);
+  };
+  EXPECT_EQ(shown(true).kept_groups(0).jobs(), 10'000);
+  EXPECT_EQ(shown(true).kept_size(), 1) << "the other is not there any more";
+  EXPECT_THAT(shown(false).kept(), IsEmpty());
+  EXPECT_THAT(shown(false).kept_groups(), IsEmpty());
+}
+
 TEST_F(NodesTest, WhatWouldBeDoneElseNamesNobodyWhoMayNotBeSeen) {
   Plan plan;
   plan.without = {{.spared = JobId(9), .feasible = true, .jobs = {JobId(1), JobId(2)}}};

@@ -18,12 +18,14 @@ constexpr Duration kSoon = std::chrono::seconds(1);
 
 }  // namespace
 
-absl::StatusOr<TentativePlan> Engine::Impl::MakeTentativePlan(const JobSpec& spec) {
+absl::StatusOr<TentativePlan> Engine::Impl::MakeTentativePlan(const JobSpec& spec,
+                                                              std::vector<PlanKeep>* kept) {
   MutexLock one_at_a_time(dry_running_);
   MutexLock lock(mutex_);
   SIDING_ASSIGN_OR_RETURN(SharedTask task, decide_.admission.DryRun(spec));
   lock.Unlock();
   std::vector<Plan> plans = MakeFirstPlans(*task);
+  if (kept != nullptr) *kept = plans.front().kept;
   return PlanTentatively(std::move(task), std::move(plans));
 }
 
@@ -114,14 +116,17 @@ absl::StatusOr<Engine::Submitted> Engine::Submit(const Caller& caller, JobSpec s
   return submitted;
 }
 
-absl::StatusOr<Plan> Engine::DryRun(const Caller&, const JobSpec& spec, bool compare) {
-  SIDING_ASSIGN_OR_RETURN(TentativePlan tentative, impl_->MakeTentativePlan(spec));
+absl::StatusOr<Plan> Engine::DryRun(const Caller&, const JobSpec& spec, bool compare, bool all_kept) {
+  std::vector<PlanKeep> kept;
+  SIDING_ASSIGN_OR_RETURN(TentativePlan tentative,
+                          impl_->MakeTentativePlan(spec, all_kept ? &kept : nullptr));
   Plan& plan = tentative.plans.front();
   if (plan.earliest) plan.earliest = WithSlack(*plan.earliest, tentative.made);
   if (compare) {
     MutexLock one_at_a_time(impl_->comparing_);
     plan.without = siding::PlansWithout(*tentative.task, tentative.plans);
   }
+  if (all_kept) plan.kept = std::move(kept);
   return std::move(plan);
 }
 
@@ -316,6 +321,8 @@ std::string Engine::WhyWaits(const JobRecord& job) const {
   impl_->mutex_.AssertHeld();  // by Read()
   return impl_->decide_.waits.WhyWaits(job);
 }
+
+bool Engine::MaySeeAll(const Caller& caller) const { return caller.is_operator || !policy().private_jobs; }
 
 std::shared_ptr<const Engine::Backs> Engine::Returns() const { return impl_->Returns(); }
 

@@ -56,8 +56,9 @@ class Engine final : public AgentEvents {
   // a client which has not heard the answer may ask again; empty: none.
   absl::StatusOr<Submitted> Submit(const Caller& caller, JobSpec spec, const std::string& request_key = "");
   // `compare`: also what would be done without each of the jobs that would make way, at the price of a plan
-  // for each.
-  absl::StatusOr<Plan> DryRun(const Caller& caller, const JobSpec& spec, bool compare = false);
+  // for each. `all_kept`: with all jobs that are left alone, not only those that would be recorded.
+  absl::StatusOr<Plan> DryRun(const Caller& caller, const JobSpec& spec, bool compare = false,
+                              bool all_kept = false);
   // The same for a plan that was adopted: of the request's, the one of that number from 0 on. Takes a plan
   // for each. Empty: it was late or made with others, or is not known any more, as after a restart.
   std::vector<PlanWithout> PlansWithout(JobId request, size_t number);
@@ -134,6 +135,8 @@ class Engine final : public AgentEvents {
   bool MayAct(const Caller& caller, const JobRecord& job) const;
   // The job's existence, owner and state. For `visit`.
   bool MaySee(const Caller& caller, const JobRecord& job) const;
+  // Of every job. Not for `visit`.
+  bool MaySeeAll(const Caller& caller) const;
   // What it waits for, in words; empty: nothing. For `visit`.
   std::string WhyWaits(const JobRecord& job) const;
   // When those that wait, or made way, will have nodes again. Takes no lock but to copy what it rests on, and

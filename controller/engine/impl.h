@@ -179,7 +179,9 @@ class Engine::Impl {
   void ReplanRequests() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The same for a job that is to be submitted.
-  absl::StatusOr<TentativePlan> MakeTentativePlan(const JobSpec& spec) ABSL_LOCKS_EXCLUDED(mutex_);
+  // `kept`: gets all jobs that the first plan leaves alone; null: only those are wanted that are recorded.
+  absl::StatusOr<TentativePlan> MakeTentativePlan(const JobSpec& spec, std::vector<PlanKeep>* kept = nullptr)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // What the plan of that number of the request would have been without each of its jobs.
   std::vector<PlanWithout> PlansWithout(JobId request, size_t number) ABSL_LOCKS_EXCLUDED(mutex_);
   std::shared_ptr<const Backs> Returns() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -122,6 +122,13 @@ static void from_json(const json& j, OnNodeFailure& v) {
   v = *parsed;
 }
 
+static void to_json(json& j, KeepRule v) { j = ToString(v); }
+static void from_json(const json& j, KeepRule& v) {
+  const auto rule = ParseKeepRule(j.get<std::string>());
+  if (!rule) throw std::invalid_argument("rule '" + j.get<std::string>() + "': not known");
+  v = *rule;
+}
+
 static void to_json(json& j, JobKind v) { j = ToString(v); }
 static void from_json(const json& j, JobKind& v) {
   const auto name = j.get<std::string>();
@@ -140,10 +147,41 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobSpec, name, kind, uid, gid, u
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(PlanStep, job, method, tier, nodes, begin, early,
                                                 predicted_release, bytes, loss_node_seconds, reason,
                                                 through_ram, target)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(PlanKeep, job, reason)
+// Fifty of them are in each plan of a large cluster: only what is said.
+static void to_json(json& j, const PlanKeep& keep) {
+  const PlanKeep unsaid;
+  j = json{{"job", keep.job}, {"reason", keep.reason}};
+  const auto add = [&](const char* name, const auto& value, const auto& none) {
+    if (value != none) j[name] = value;
+  };
+  add("rule", keep.rule, unsaid.rule);
+  add("policy_key", keep.policy_key, unsaid.policy_key);
+  add("job_class", keep.job_class, unsaid.job_class);
+  add("from", keep.from, unsaid.from);
+  add("way", keep.way, unsaid.way);
+  add("release", keep.release, unsaid.release);
+  add("loss_node_seconds", keep.loss_node_seconds, unsaid.loss_node_seconds);
+  add("nodes", keep.nodes, unsaid.nodes);
+  add("note", keep.note, unsaid.note);
+}
+static void from_json(const json& j, PlanKeep& keep) {
+  const PlanKeep unsaid;
+  keep.job = j.value("job", unsaid.job);
+  keep.reason = j.value("reason", unsaid.reason);
+  keep.rule = j.value("rule", unsaid.rule);
+  keep.policy_key = j.value("policy_key", unsaid.policy_key);
+  keep.job_class = j.value("job_class", unsaid.job_class);
+  keep.from = j.value("from", unsaid.from);
+  keep.way = j.value("way", unsaid.way);
+  keep.release = j.value("release", unsaid.release);
+  keep.loss_node_seconds = j.value("loss_node_seconds", unsaid.loss_node_seconds);
+  keep.nodes = j.value("nodes", unsaid.nodes);
+  keep.note = j.value("note", unsaid.note);
+}
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(KeptGroup, rule, policy_key, job_class, jobs)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Plan, request, feasible, queued, exact, steps, nodes, kept,
-                                                predicted_start, loss_node_seconds, cost_node_seconds,
-                                                refusal, earliest, awaited)
+                                                kept_groups, predicted_start, loss_node_seconds,
+                                                cost_node_seconds, refusal, earliest, awaited)
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobSubmitted, spec, request_key)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobMoved, event, reason, nodes, checkpoint, tier,

@@ -66,7 +66,9 @@ Plan FullPlan() {
                  .loss_node_seconds = 1.5,
                  .reason = "why"}};
   plan.nodes = {NodeId("n"), NodeId("m")};
-  plan.kept = {{JobId(2), "because"}};
+  plan.kept = {{JobId(2), "because", KeepRule::kMinRuntime, "min_runtime", "vip", FromMicros(8), "kill",
+                std::chrono::seconds(9), 2.5, 3, "young"}};
+  plan.kept_groups = {{KeepRule::kMinRuntime, "min_runtime", "vip", 10'000}};
   plan.predicted_start = FromMicros(6);
   plan.loss_node_seconds = 1.5;
   plan.cost_node_seconds = 2.5;
@@ -147,6 +149,37 @@ TEST(Codec, WhereAStepOfAPlanMovesAJobIsRemembered) {
       DecodeEventBody("planned", EncodeEventBody(Event{1, {}, JobId(1), RequestPlanned{FullPlan()}}));
   ASSERT_TRUE(body.ok()) << body.status();
   EXPECT_EQ(std::get<RequestPlanned>(*body).plan.steps.front().target, std::vector{NodeId("t")});
+}
+
+TEST(Codec, WhyAJobIsLeftAloneIsRemembered) {
+  const auto body =
+      DecodeEventBody("planned", EncodeEventBody(Event{1, {}, JobId(1), RequestPlanned{FullPlan()}}));
+  ASSERT_TRUE(body.ok()) << body.status();
+  const Plan& plan = std::get<RequestPlanned>(*body).plan;
+  const PlanKeep& keep = plan.kept.at(0);
+  EXPECT_EQ(keep.rule, KeepRule::kMinRuntime);
+  EXPECT_EQ(keep.policy_key, "min_runtime");
+  EXPECT_EQ(keep.job_class, "vip");
+  EXPECT_EQ(keep.from, FromMicros(8));
+  EXPECT_EQ(keep.way, "kill");
+  EXPECT_EQ(keep.release, std::chrono::seconds(9));
+  EXPECT_EQ(keep.loss_node_seconds, 2.5);
+  EXPECT_EQ(keep.nodes, 3);
+  EXPECT_EQ(keep.note, "young");
+  EXPECT_EQ(plan.kept_groups.at(0).jobs, 10'000);
+}
+
+TEST(Codec, OfPlansOfEarlierVersionsOnlyTheSentenceIs) {
+  const auto body = DecodeEventBody("planned", R"({"plan": {"kept": [{"job": 2, "reason": "not needed"}]}})");
+  ASSERT_TRUE(body.ok()) << body.status();
+  const Plan& plan = std::get<RequestPlanned>(*body).plan;
+  EXPECT_EQ(plan.kept.at(0).reason, "not needed");
+  EXPECT_EQ(plan.kept.at(0).rule, KeepRule::kUnsaid);
+  EXPECT_TRUE(plan.kept_groups.empty());
+}
+
+TEST(Codec, ARuleThatIsNotKnownIsRefused) {
+  EXPECT_FALSE(DecodeEventBody("planned", R"({"plan": {"kept": [{"job": 2, "rule": "whim"}]}})").ok());
 }
 
 TEST(Codec, TheNoticeOfAnOrderIsRemembered) {

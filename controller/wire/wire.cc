@@ -146,6 +146,31 @@ v1::JobSpec ToProto(const JobSpec& spec) {
   return out;
 }
 
+v1::PlanKeep ToProto(const PlanKeep& keep) {
+  v1::PlanKeep out;
+  out.set_job(keep.job.value());
+  out.set_reason(keep.reason);
+  out.set_rule(static_cast<v1::KeepRule>(keep.rule));
+  out.set_policy_key(keep.policy_key);
+  out.set_job_class(keep.job_class);
+  out.set_from_us(ToMicros(keep.from));
+  out.set_way(keep.way);
+  out.set_release_us(keep.release.count());
+  out.set_loss_node_seconds(keep.loss_node_seconds);
+  out.set_nodes(keep.nodes);
+  out.set_note(keep.note);
+  return out;
+}
+
+v1::KeptGroup ToProto(const KeptGroup& group) {
+  v1::KeptGroup out;
+  out.set_rule(static_cast<v1::KeepRule>(group.rule));
+  out.set_policy_key(group.policy_key);
+  out.set_job_class(group.job_class);
+  out.set_jobs(group.jobs);
+  return out;
+}
+
 v1::Plan ToProto(const Plan& plan) {
   v1::Plan out;
   out.set_request(plan.request.value());
@@ -166,11 +191,9 @@ v1::Plan ToProto(const Plan& plan) {
     s.set_reason(step.reason);
   }
   for (const NodeId& node : plan.nodes) out.add_nodes(node.value());
-  for (const PlanKeep& keep : plan.kept) {
-    v1::PlanKeep& k = *out.add_kept();
-    k.set_job(keep.job.value());
-    k.set_reason(keep.reason);
-  }
+  for (const PlanKeep& keep : plan.kept) *out.add_kept() = ToProto(keep);
+  for (const KeptGroup& group : plan.kept_groups.empty() ? GroupKept(plan.kept) : plan.kept_groups)
+    *out.add_kept_groups() = ToProto(group);
   for (const PlanWithout& without : plan.without) {
     v1::PlanWithout& w = *out.add_without();
     w.set_job(without.spared.value());

@@ -15,6 +15,8 @@ v1::Tier ToProto(Tier tier);
 v1::Resources ToProto(const Resources& resources);
 v1::AppMethod ToProto(const AppMethod& app);
 v1::JobSpec ToProto(const JobSpec& spec);
+v1::PlanKeep ToProto(const PlanKeep& keep);
+v1::KeptGroup ToProto(const KeptGroup& group);
 v1::Plan ToProto(const Plan& plan);
 
 // kInvalidArgument naming the field and what was expected.

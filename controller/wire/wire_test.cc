@@ -1,5 +1,7 @@
 #include "controller/wire/wire.h"
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -20,6 +22,15 @@ v1::JobSpec Good() {
 }
 
 std::string ErrorOf(const v1::JobSpec& spec) { return std::string(FromProto(spec).status().message()); }
+
+TEST(Wire, RulesHaveTheSameNamesEverywhere) {
+  for (int i = 1; i < kKeepRuleCount; ++i) {
+    PlanKeep keep;
+    keep.rule = static_cast<KeepRule>(i);
+    const std::string name = v1::KeepRule_Name(ToProto(keep).rule());
+    EXPECT_EQ(absl::StrReplaceAll(absl::AsciiStrToLower(name), {{"_", "-"}}), ToString(keep.rule));
+  }
+}
 
 TEST(Wire, WithoutAGraceAJobHasTheUsualOne) {
   EXPECT_EQ(FromProto(Good())->kill_grace, JobSpec().kill_grace);

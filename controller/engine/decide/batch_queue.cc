@@ -75,8 +75,7 @@ bool BatchQueue::PlaceWaiting() {
   };
   // A job that does not fit even on empty nodes waits for new nodes, and must not hold back the others.
   std::map<NodeId, Resources> empty;
-  for (NodeRoom& node : without_headroom(capacities))
-    empty.emplace(std::move(node.id), node.free);
+  for (NodeRoom& node : without_headroom(capacities)) empty.emplace(std::move(node.id), node.free);
   std::erase_if(waiting, [&](const Waiting& job) { return !CouldFit(job, empty); });
   if (waiting.empty()) return false;
   std::vector<NodeRoom> room = without_headroom(accounts_.Room({}));

@@ -37,8 +37,8 @@ class BatchQueue {
   bool PlaceWaiting();
   // By rank: the only nodes where it can be restored, or is to be; empty: anywhere.
   std::vector<NodeId> TiedTo(const JobRecord& job) const;
-  // siding's queue gives it nodes, if it need not wait for anything else. Otherwise a cluster manager does, or
-  // it is granted what was planned for it.
+  // siding's queue gives it nodes, if it need not wait for anything else. Otherwise a cluster manager does,
+  // or it is granted what was planned for it.
   bool IsInQueue(const JobRecord& job) const;
   // As the platform is asked about it, but for nodes on which it was tried a moment ago.
   Waiting WaitingOf(const JobRecord& job) const;

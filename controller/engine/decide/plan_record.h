@@ -1,9 +1,14 @@
 // What is kept of a plan.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "model/plan.h"
 
 namespace siding {
@@ -12,14 +17,23 @@ namespace siding {
 // jobs the rest would take a megabyte of journal and of memory for every plan, which is never read.
 inline constexpr size_t kMostKeptRecorded = 50;
 
-// The plan as it is recorded; the last of the jobs that are named says how many are not.
-inline Plan ForTheRecord(Plan plan) {
-  if (plan.kept.size() <= kMostKeptRecorded) return plan;
-  const size_t others = plan.kept.size() - kMostKeptRecorded;
-  plan.kept.resize(kMostKeptRecorded);
-  absl::StrAppend(&plan.kept.back().reason, "; ", others, others == 1 ? " other job is" : " other jobs are",
-                  " left alone as well");
+// Of those that a plan leaves alone, no more than that: some of each group, in their order, as long as there
+// is room for all groups. The groups say how many there are in all.
+inline Plan WithSomeKept(Plan plan, size_t most) {
+  if (plan.kept.size() <= most) return plan;
+  if (plan.kept_groups.empty()) plan.kept_groups = GroupKept(plan.kept);
+  const size_t of_each = std::max<size_t>(1, most / plan.kept_groups.size());
+  std::map<std::tuple<KeepRule, std::string, std::string>, size_t> had;
+  std::vector<PlanKeep> some;
+  for (PlanKeep& keep : plan.kept) {
+    size_t& count = had[{keep.rule, keep.policy_key, keep.job_class}];
+    if (some.size() < most && count++ < of_each) some.push_back(std::move(keep));
+  }
+  plan.kept = std::move(some);
   return plan;
 }
+
+// The plan as it is recorded.
+inline Plan ForTheRecord(Plan plan) { return WithSomeKept(std::move(plan), kMostKeptRecorded); }
 
 }  // namespace siding

@@ -49,10 +49,7 @@ void KeepTheFirst(ForecastTask& task) {
 class Queue {
  public:
   Queue(const std::vector<Waiting>& queue, const std::map<NodeId, Resources>& capacities, int headroom)
-      : queue_(queue),
-        capacities_(capacities),
-        headroom_(headroom),
-        platform_(NewStandalonePlatform()) {}
+      : queue_(queue), capacities_(capacities), headroom_(headroom), platform_(NewStandalonePlatform()) {}
 
   std::vector<std::pair<JobId, std::vector<NodeId>>> Start(Time now, const std::set<JobId>& ids,
                                                            const std::map<NodeId, Resources>& room,
@@ -234,8 +231,7 @@ std::optional<Back> ReturnForecasts::WhyNever(const JobRecord& job) const {
 // Where it failed it is tried again later, or before on other nodes: that is not looked at.
 std::optional<Known<Time>> ReturnForecasts::NotBefore(const JobRecord& job) const {
   std::optional<Time> from = recovery_.HeldBackUntil(job.id);
-  if (recovery_.NotOn(job) != nullptr)
-    from = std::max(from.value_or(Time{}), recovery_.NextRound(job.id));
+  if (recovery_.NotOn(job) != nullptr) from = std::max(from.value_or(Time{}), recovery_.NextRound(job.id));
   if (!from || *from <= clock_.Now()) return std::nullopt;
   return Certain(*from, BackKind::kRetry);
 }

@@ -37,7 +37,8 @@ TEST_F(ReturnForecastsTest, AFrozenJobIsBackWhenTheRequestsWalltimeHasEndedIt) {
   const auto back = BackOf(job);
   ASSERT_TRUE(back && back->predicted && back->latest);
   EXPECT_EQ(back->predicted, back->latest);
-  EXPECT_EQ(back->predicted, Job(request).running_since + 100s + 1s + 2s) << "kill_grace, and to be seen to be gone";
+  EXPECT_EQ(back->predicted, Job(request).running_since + 100s + 1s + 2s)
+      << "kill_grace, and to be seen to be gone";
   EXPECT_THAT(back->nodes, ElementsAre(NodeId("a")));
   EXPECT_EQ(back->because.kind, BackKind::kWalltime);
   EXPECT_EQ(back->because.job, request);
@@ -130,19 +131,21 @@ class ForecastWorldTest : public ReturnForecastsTest, public testing::WithParamI
 
 TEST_P(ForecastWorldTest, NobodyIsBackLaterThanAtTheLatest) {
   std::mt19937 random(GetParam());
-  const auto draw = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  const auto draw = [&](int least, int most) {
+    return std::uniform_int_distribution<int>(least, most)(random);
+  };
   AddNodes({"a", "b", "c", "d"});
   std::vector<JobId> jobs;
   for (int i = 0; i < 6; ++i) {
-    JobSpec spec = Limited(Batch(1, draw(0, 1) == 0 ? MethodSet{Method::kSuspend} : MethodSet{Method::kCheckpoint}),
-                           std::chrono::seconds(draw(60, 200)));
+    JobSpec spec =
+        Limited(Batch(1, draw(0, 1) == 0 ? MethodSet{Method::kSuspend} : MethodSet{Method::kCheckpoint}),
+                std::chrono::seconds(draw(60, 200)));
     spec.priority = draw(-1, 1);
     jobs.push_back(Submit(spec));
     Settle(1);
   }
   Settle();
-  for (int i = draw(1, 3); i > 0; --i)
-    Submit(Limited(OnDemand(1), std::chrono::seconds(draw(10, 100))));
+  for (int i = draw(1, 3); i > 0; --i) Submit(Limited(OnDemand(1), std::chrono::seconds(draw(10, 100))));
   Settle(5);
   const auto backs = engine_->Returns();
   std::map<JobId, Time> left;
@@ -153,8 +156,10 @@ TEST_P(ForecastWorldTest, NobodyIsBackLaterThanAtTheLatest) {
   for (int second = 0; second < 1000 && !left.empty(); ++second) {
     std::erase_if(left, [&](const auto& waits) {
       const JobState state = State(waits.first);
-      const bool is_back = state != JobState::kSuspended && state != JobState::kParked && state != JobState::kPending;
-      EXPECT_TRUE(is_back || clock_.Now() <= waits.second + 2s) << "job " << waits.first << " is " << ToString(state);
+      const bool is_back =
+          state != JobState::kSuspended && state != JobState::kParked && state != JobState::kPending;
+      EXPECT_TRUE(is_back || clock_.Now() <= waits.second + 2s)
+          << "job " << waits.first << " is " << ToString(state);
       return is_back || clock_.Now() > waits.second + 2s;
     });
     Settle(1);

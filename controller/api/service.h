@@ -79,7 +79,9 @@ class ApiService final {
   // For the views, below the engine's Read().
   MaySeeJob SeenBy(const Caller& caller) const;
   // When these are back, as far as it is known. Not within Engine::Read().
-  void AddBacks(const std::vector<v1::Job*>& views) const;
+  void AddBacks(const Caller& caller, const std::vector<v1::Job*>& views) const;
+  // With the `most_kept` of ShowPlan().
+  v1::Plan Show(const Caller& caller, Plan plan, int32_t most_kept) const;
   absl::StatusOr<JobSpec> SpecOf(const v1::SubmitRequest& request, const UserIdentity& identity) const;
   // Those of this job (0: of any) that the caller may see.
   std::vector<const Event*> VisibleOf(const std::vector<Event>& events, const Caller& caller,

@@ -1,5 +1,5 @@
 // What a plan says of its jobs.
-import {Method, Plan, PlanKeep, PlanStep, PlanWithout} from '../../generated/api';
+import {Method, Plan, PlanStep, PlanWithout} from '../../generated/api';
 
 const METHODS: Record<Method, string> = {METHOD_UNSPECIFIED: '', SUSPEND: 'suspend', CHECKPOINT: 'checkpoint', APP: 'own save', KILL: 'kill'};
 
@@ -28,16 +28,6 @@ export const nextBest = (plan: Plan): PlanWithout | undefined => plan.without.fi
 export function insteadOf(plan: Plan, other: PlanWithout): number[] {
   const here = new Set(plan.steps.map(step => step.job));
   return other.jobs.filter(job => !here.has(job));
-}
-
-// Jobs that were left alone, together where the first words of their reasons are the same: up to the first colon or comma.
-export function keptByReason(kept: readonly PlanKeep[]): [string, PlanKeep[]][] {
-  const groups = new Map<string, PlanKeep[]>();
-  for (const each of kept) {
-    const group = /^[^:,(]*/.exec(each.reason)?.[0].trim() ?? '';
-    groups.set(group, [...groups.get(group) ?? [], each]);
-  }
-  return [...groups].sort((a, b) => b[1].length - a[1].length);
 }
 
 // The plan by which jobs make way: the newest, or, where that finds all of them gone already, the last one that told any to go.

@@ -6,6 +6,7 @@ import {state} from '../live/live';
 import {Forecast, forecastOf} from '../model/back';
 import {nameOf, whyText} from '../model/jobs';
 import {Move} from '../model/moves';
+import {countKept} from '../model/kept';
 import {insteadOf, leavingStep, lossOf, planWith, withoutJob} from '../model/plans';
 import {howItWent, isGone, whatHappened} from '../model/story';
 import {count, loss, names, plural, times} from '../text/amounts';
@@ -40,7 +41,7 @@ function Why({job, plan}: {job: number; plan: Plan}) {
   if (step === undefined) return null;
   return html`<${Box} title="Why this job" big=${`It loses ${loss(lossOf(plan, job))}`}>
     ${plan.exact && plan.steps.length > 1 && `No other set loses less than the ${loss(plan.lossNodeSeconds)} of all that make way. `}${step.reason ? `${step.reason[0]?.toUpperCase()}${step.reason.slice(1)}.` : ''}<${Without} plan=${plan} job=${job}/>
-    ${plan.kept.length > 0 && ` ${plural(plan.kept.length, 'job was', 'jobs were')} left alone.`}${' '}<a href=${requestAddress(plan.request)}>All reasons</a><//>`;
+    ${countKept(plan) > 0 && ` ${plural(countKept(plan), 'job was', 'jobs were')} left alone.`}${' '}<a href=${requestAddress(plan.request)}>All reasons</a><//>`;
 }
 
 const NotShown = ({request}: {request: number}) => html`<${Box} title="Why this job" big="Not shown to you">The plan of a request is for those who may act on it.

@@ -3,19 +3,22 @@ import {Job, Plan} from '../../generated/api';
 import {useHistory, useJob, usePlans} from '../live/ask';
 import {knownJob} from '../live/state';
 import {now, state} from '../live/live';
-import {deadlineOf, isOnDemand, nameOf, phaseOf, sizeOf, userOf} from '../model/jobs';
+import {deadlineOf, isOnDemand, nameOf, sizeOf, userOf} from '../model/jobs';
 import {outcomeOf} from '../model/outcome';
 import {decidingPlan, nextBest} from '../model/plans';
+import {isGone} from '../model/story';
 import {TimeLine, involved, movedFor, timeLineOf} from '../model/timeline';
 import {count, loss, names, nodesText, plural, times} from '../text/amounts';
 import {clock, duration, moment} from '../text/time';
 import {html} from '../ui/html';
-import {Box, Command, FromNow, Panel} from '../ui/parts';
+import {Box, Command, FromNow, LinkOf, Panel} from '../ui/parts';
 import {jobAddress, jobsAddress} from '../ui/route';
 import {EventsPanel} from './job';
 import {TimesTable, WhyPanel} from './preemption_why';
 import {TimeLinePanel} from './timeline';
 import {Unknown} from './unknown';
+
+const AWAY_NAMED = 3;
 
 function headlineOf(job: Job): string {
   const due = deadlineOf(job), margin = (due - job.firstStartedUs) / 1e6, {kind} = outcomeOf(job);
@@ -40,16 +43,16 @@ function DeadlineBox({job, plan}: {job: Job; plan: Plan | undefined}) {
 
 // Of whom neither plan nor events tell, the jobs themselves may.
 function WayBox({line, request}: {line: TimeLine; request: number}) {
-  const rows = line.rows.filter(row => !row.isRequest), nodes = new Set(rows.flatMap(row => row.step?.nodes ?? [])).size;
+  const rows = line.rows.filter(row => !row.isRequest), told = new Set(rows.map(row => row.job));
+  const more = [...state.value.jobs.values()].filter(job => job.madeWayFor === request && !told.has(job.id));
+  const all = rows.length + more.length, nodes = new Set(rows.flatMap(row => row.step?.nodes ?? [])).size;
   const back = rows.filter(row => row.move?.over === 'back').length;
-  const others = rows.flatMap(row => {
-    const job = knownJob(state.value, row.job);
-    return job !== undefined && row.move?.over === '' && phaseOf(job.state) !== 'runs' ? [`${nameOf(job)} is ${job.state}`] : [];
-  });
-  const told = new Set(rows.map(row => row.job)), more = [...state.value.jobs.values()].filter(job => job.madeWayFor === request && !told.has(job.id));
-  others.push(...more.map(job => `${nameOf(job)} is ${job.state}`));
-  const all = rows.length + more.length, text = [back > 0 ? `${back === all && all > 1 ? 'All' : count(back)} ${back === 1 ? 'is' : 'are'} back` : '', ...others.slice(0, 3), others.length > 3 ? `${others.length - 3} more are away` : ''].filter(each => each !== '');
-  return html`<${Box} title="Jobs that make way" big=${all === 0 ? 'none' : `${plural(all, 'job')}${nodes > 0 ? `, ${nodesText(nodes)}` : ''}`}>${text.join('; ')}${text.length > 0 && '.'}<//>`;
+  const away = [...rows.filter(row => row.move?.over === '').flatMap(row => knownJob(state.value, row.job) ?? []), ...more].filter(isGone);
+  const parts = away.slice(0, AWAY_NAMED).map(job => html`<${LinkOf} job=${job}/> is ${job.state}`);
+  if (back > 0) parts.unshift(html`${back === all && all > 1 ? 'All' : count(back)} ${back === 1 ? 'is' : 'are'} back`);
+  if (away.length > AWAY_NAMED) parts.push(html`${count(away.length - AWAY_NAMED)} more are away`);
+  return html`<${Box} title="Jobs that make way" big=${all === 0 ? 'none' : `${plural(all, 'job')}${nodes > 0 ? `, ${nodesText(nodes)}` : ''}`}>
+    ${parts.map((part, i) => html`${i > 0 && '; '}${part}`)}${parts.length > 0 && '.'}<//>`;
 }
 
 function CostBox({plan}: {plan: Plan}) {

@@ -1,7 +1,8 @@
 // Why these jobs: the chosen ones, the next best set, and those that were left alone.
 import {useState} from 'preact/hooks';
-import {Plan, PlanKeep, PlanStep} from '../../generated/api';
-import {insteadOf, keptByReason, lossOf, methodText, nextBest, victims, withoutJob} from '../model/plans';
+import {Plan, PlanStep} from '../../generated/api';
+import {Kept, countKept, keptOf} from '../model/kept';
+import {insteadOf, lossOf, methodText, nextBest, victims, withoutJob} from '../model/plans';
 import {Row} from '../model/timeline';
 import {bytes, count, loss, nodesText, plural, times} from '../text/amounts';
 import {clock, duration} from '../text/time';
@@ -39,13 +40,18 @@ function NextBest({plan}: {plan: Plan}) {
     <div class="compare">${bar('chosen', plan.lossNodeSeconds, '')}${bar('next best', other.lossNodeSeconds, 'alt')}</div></div>`;
 }
 
-function Group({reason, kept}: {reason: string; kept: readonly PlanKeep[]}) {
-  const [all, setAll] = useState(false), shown = all ? kept : kept.slice(0, SHOWN);
-  return html`<details><summary><span class="r">${count(kept.length)}</span><b>${reason}</b></summary>
-    <ul>${shown.map(each => html`<li key=${each.job}><${JobLink} id=${each.job} name=${each.jobName}/> <span class="dim">${each.reason}</span></li>`)}
-    ${shown.length < kept.length && html`<li>
-      <button type="button" class="btn" onClick=${() => setAll(true)}>Show the other ${count(kept.length - shown.length)}</button></li>`}</ul>
-      </details>`;
+function Group({kept, request}: {kept: Kept; request: number}) {
+  const [all, setAll] = useState(false), shown = all ? kept.named : kept.named.slice(0, SHOWN), folded = kept.named.length - shown.length;
+  return html`<details><summary><span class="r">${count(kept.count)}</span><b>${kept.text}</b></summary><ul>
+    ${shown.map(each => html`<li key=${each.job}><${JobLink} id=${each.job} name=${each.jobName}/> <span class="dim">${each.reason}</span></li>`)}
+    ${folded > 0 && html`<li><button type="button" class="btn" onClick=${() => setAll(true)}>Show the other ${count(folded)}</button></li>`}
+    ${kept.count > kept.named.length && html`<li class="dim">${count(kept.count - kept.named.length)} more are not named here: <code>sidingctl explain ${request} --all</code></li>`}</ul></details>`;
+}
+
+function LeftAlone({plan}: {plan: Plan}) {
+  const groups = keptOf(plan);
+  return groups.length > 0 && html`<div class="phead sub"><h3>Left alone: ${plural(countKept(plan), 'job')}</h3></div>
+    ${groups.map(kept => html`<${Group} key=${kept.text} kept=${kept} request=${plan.request}/>`)}`;
 }
 
 export function WhyPanel({plan}: {plan: Plan}) {
@@ -55,8 +61,7 @@ export function WhyPanel({plan}: {plan: Plan}) {
     ${chosen.length === 0 ? html`<p class="empty">No job had to make way.</p>` : html`<p class="pad lead">Decided ${plan.decidedUs > 0 && html`at <${At} us=${plan.decidedUs}/>`}: ${plural(chosen.length, 'job frees', 'jobs free')} ${nodesText(plan.nodes.length)}, and ${chosen.length === 1 ? 'loses' : 'lose'} <b>${loss(plan.lossNodeSeconds)}</b>.</p>
       <${Table} caption="Chosen jobs" columns=${columns}>${chosen.map(step => html`<${Chosen} key=${step.job} plan=${plan} step=${step}/>`)}<//>`}
     <${NextBest} plan=${plan}/>
-    ${plan.kept.length > 0 && html`<div class="phead sub"><h3>Left alone: ${plural(plan.kept.length, 'job')}</h3>
-      </div>${keptByReason(plan.kept).map(([reason, kept]) => html`<${Group} key=${reason} reason=${reason} kept=${kept}/>`)}`}<//>`;
+    <${LeftAlone} plan=${plan}/><//>`;
 }
 
 function BackCell({row}: {row: Row}) {

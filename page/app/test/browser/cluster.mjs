@@ -69,7 +69,11 @@ export function preempted() {
       {job: '3', jobName: 'md-lipid', method: 'SUSPEND', nodes: ['n5'], predictedReleaseUs: released(2.6), lossNodeSeconds: 9.2, reason: reason('1 node', '9.2', 'to checkpoint it would cost 61.0')},
       {job: '4', jobName: 'infer', method: 'CHECKPOINT', tier: 'SHARED', throughRam: true, nodes: ['n4'], predictedReleaseUs: released(3.4), bytes: String(19e9), lossNodeSeconds: 68.8, reason: reason('1 node', '68.8', 'to kill it would cost 4,010')},
     ],
-    kept: [{job: '1', jobName: 'train', reason: 'not needed: would free 1 node for 104.0 node-seconds (checkpoint)'}, {job: '5', jobName: 'long', reason: 'not preemptible: it allows no method'}],
+    kept: [
+      {job: '1', jobName: 'train', rule: 'NOT_NEEDED', reason: 'not needed: would free 1 node for 104.0 node-seconds (checkpoint)'},
+      {job: '5', jobName: 'long', rule: 'PROTECTED', policyKey: 'preemptible', jobClass: 'campaign', reason: 'class campaign allows no method'},
+    ],
+    keptGroups: [{rule: 'NOT_NEEDED', jobs: 2311}, {rule: 'PROTECTED', policyKey: 'preemptible', jobClass: 'campaign', jobs: 1}],
     without: [
       {job: '2', feasible: false},
       {job: '3', feasible: true, jobs: ['1', '2', '4'], lossNodeSeconds: 255.8},

@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
+import {decode} from '../../src/api/decode';
 import {forecastOf} from '../../src/model/back';
 import {densityOf, faceOf, inNaturalOrder} from '../../src/model/nodes';
 import {outcomeOf} from '../../src/model/outcome';
-import {decidingPlan, insteadOf, keptByReason, methodText} from '../../src/model/plans';
+import {countKept, keptOf} from '../../src/model/kept';
+import {decidingPlan, insteadOf, methodText} from '../../src/model/plans';
 import {requestsAhead, verdictOf} from '../../src/model/verdict';
 import {job, node, plan, request, step} from './make';
 
-const NOW = 1000e6;
+const NOW = 1000e6, noKeep = decode('ExplainResponse', {plans: [{kept: [{}]}]}).plans[0]!.kept[0]!;
 const verdict = (jobs: ReturnType<typeof job>[], plans: [number, ReturnType<typeof plan>][], past = false) =>
   verdictOf(requestsAhead(jobs, new Map(plans), NOW), NOW, past);
 
@@ -70,10 +72,13 @@ test('the next best set is told by who comes in', () => {
   assert.equal(methodText(step(1, {method: 'CHECKPOINT', throughRam: true})), 'checkpoint through RAM');
 });
 
-test('jobs that were left alone are together by the first words of the reason, the most first', () => {
-  const keep = (id: number, reason: string) => ({job: id, jobName: '', reason});
-  const groups = keptByReason([keep(1, 'protected'), keep(2, 'not needed: would free 1 node'), keep(3, 'not needed: would free 2 nodes')]);
-  assert.deepEqual(groups.map(([reason, kept]) => [reason, kept.map(each => each.job)]), [['not needed', [2, 3]], ['protected', [1]]]);
+test('jobs that were left alone are counted by rule, whether the plan names them or not', () => {
+  const group = {rule: 'PROTECTED' as const, policyKey: 'preemptible', jobClass: 'campaign'};
+  const keep = (id: number, more = {}) => ({...noKeep, job: id, rule: 'NOT_NEEDED' as const, policyKey: '', jobClass: '', ...more});
+  const left = plan({kept: [keep(1), keep(2, group)], keptGroups: [{rule: 'NOT_NEEDED', policyKey: '', jobClass: '', jobs: 900}, {...group, jobs: 1}]});
+  assert.deepEqual(keptOf(left).map(each => [each.text, each.count, each.named.map(named => named.job)]),
+      [['not needed', 900, [1]], ['protected by the policy (preemptible of class campaign)', 1, [2]]]);
+  assert.equal(countKept(left), 901);
 });
 
 test('a way back is said as it was worked out', () => {

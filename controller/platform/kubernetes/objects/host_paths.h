@@ -1,5 +1,5 @@
-// Folders of the nodes that are the same on every node, by the word of the administrator: a pod that has one of
-// them mounted finds on another node what it had. Pure.
+// Folders of the nodes that are the same on every node, by the word of the administrator: a pod that has one
+// of them mounted finds on another node what it had. Pure.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ struct HostPaths {
   std::vector<std::string> read_write;
 };
 
-// As it is compared: without "." and slashes that say nothing. kInvalidArgument: it does not begin at the root,
-// is the root, or has ".." in it. Links are not followed: they are the node's.
+// As it is compared: without "." and slashes that say nothing. kInvalidArgument: it does not begin at the
+// root, is the root, or has ".." in it. Links are not followed: they are the node's.
 absl::StatusOr<std::string> PlainHostPath(const std::string& path);
 
 // Whether this folder, or one above it, is among them. Of plain ones: "/data" covers "/data/a", and not

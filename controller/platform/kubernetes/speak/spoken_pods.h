@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "controller/platform/agents.h"
+#include "controller/platform/kubernetes/objects/eviction.h"
 #include "controller/platform/kubernetes/speak/cluster_now.h"
 
 namespace siding::kubernetes {

@@ -19,7 +19,7 @@ def missing(browser):
     """What is not there; empty: nothing."""
     if not shutil.which("node") or not shutil.which("npm"):
         return "npm is not installed, so there is no page"
-    if not (APP / "node_modules/.package-lock.json").exists():
+    if not (APP / "node_modules/.siding-installed").exists():
         return "the page's packages are not installed: build sidingd"
     if browser and not os.access(CHROMIUM, os.X_OK):
         return f"{CHROMIUM} is not there: no browser to look at the page with"
@@ -33,7 +33,7 @@ def main():
         print(f"skipped: {lacks}")
         return SKIPPED
     if what == "unit":
-        return subprocess.run(["node", "build.mjs", "--unit-tests"], cwd=APP).returncode
+        return subprocess.run([APP / "with-packages", "node", "build.mjs", "--unit-tests"]).returncode
     built = pathlib.Path(os.environ["SIDING_BIN"]).parent / "page/app/dist"
     tests = sorted(map(str, (APP / "test/browser").glob("*.test.mjs")))
     return subprocess.run(["node", "--test", *tests], cwd=APP, env={**os.environ, "SIDING_PAGE": str(built)}).returncode

@@ -152,9 +152,9 @@ HttpResponse Page::Answer(const HttpRequest& request) {
     const auto* file = refusal->status == 404 ? files_.Find(request.path) : nullptr;
     if (file != nullptr) return Send(request, file->snapshot, file->content_type);
     const bool not_built = files_.empty() && request.path == "/";
-    return Refuse(
-        refusal->status,
-        not_built ? "the page is not in this sidingd: npm was not there when it was built" : refusal->why);
+    return Refuse(refusal->status,
+                  not_built ? "the page is not in this sidingd: it was built without it (SIDING_PAGE)"
+                            : refusal->why);
   }
   const auto& question = std::get<Question>(read);
   if (const auto* events = std::get_if<FollowEvents>(&question.what)) return Follow(*events);

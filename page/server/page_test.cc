@@ -76,7 +76,7 @@ TEST_F(PageTest, WhereThePageWasNotBuiltThatIsSaid) {
   const HttpResponse response =
       bare.Answer({.method = "GET", .path = "/", .headers = {{"Host", "localhost"}}});
   EXPECT_EQ(response.status, 404);
-  EXPECT_THAT(*response.body, HasSubstr("npm was not there"));
+  EXPECT_THAT(*response.body, HasSubstr("it was built without it (SIDING_PAGE)"));
 }
 
 TEST_F(PageTest, TheMessagesOfTheApiAreShownWithTheirFieldsNames) {

@@ -80,7 +80,7 @@ class Packages(unittest.TestCase):
         (self.dir / "go").unlink()
         status, said = self.run_it("true")
         self.assertEqual(status, 1)
-        self.assertIn("could not be installed", said)
+        self.assertIn("could not be installed; without the page: cmake -DSIDING_PAGE=OFF", said)
         (self.dir / "go").touch()
         self.assertEqual(self.run_it("true"), (0, ""))
         self.assertTrue((self.app / "node_modules").is_dir())

@@ -1,5 +1,6 @@
 #include "page/server/snapshots.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,14 +18,15 @@ Snapshot MakeSnapshot(std::string body) {
 absl::StatusOr<Snapshot> Snapshots::Of(const std::string& key,
                                        const std::function<absl::StatusOr<std::string>()>& make) {
   MutexLock lock(mutex_);
-  const Time now = clock_.Now();
-  std::erase_if(kept_, [&](const auto& kept) { return now - kept.second.made >= moment_; });
+  const Time began = clock_.Now();
+  std::erase_if(kept_, [&](const auto& kept) { return began >= kept.second.until; });
   if (const auto found = kept_.find(key); found != kept_.end()) return found->second.snapshot;
   SIDING_ASSIGN_OR_RETURN(std::string body, make());
   Snapshot snapshot = MakeSnapshot(std::move(body));
   if (kept_.size() >= kMost) kept_.clear();
-  // Of the moment at which it was asked for: what has happened since may not be in it.
-  kept_[key] = {now, snapshot};
+  // Not from its beginning: one that takes long would be over when it is made, for all who have waited for it.
+  const Time made = clock_.Now();
+  kept_[key] = {made + std::max(moment_, kShare * (made - began)), snapshot};
   return snapshot;
 }
 

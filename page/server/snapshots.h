@@ -24,16 +24,20 @@ Snapshot MakeSnapshot(std::string body);
 // Thread-safe.
 class Snapshots {
  public:
-  // One is good for `moment`. `clock` must outlive this.
+  // One is good for `moment` after it was made, and for kShare times as long as that took. `clock` must
+  // outlive this.
   Snapshots(const Clock& clock, Duration moment) : clock_(clock), moment_(moment) {}
 
   // Of `key`; `make` is called if there is none, and others wait meanwhile. Errors are not kept.
   absl::StatusOr<Snapshot> Of(const std::string& key,
                               const std::function<absl::StatusOr<std::string>()>& make);
 
+  // So much more time than in making answers to one question goes by between them.
+  static constexpr int kShare = 4;
+
  private:
   struct Kept {
-    Time made;
+    Time until;
     Snapshot snapshot;
   };
   // Bounds what clients that ask for many different things make it keep.

@@ -11,7 +11,10 @@ using namespace std::chrono_literals;
 class SnapshotsTest : public testing::Test {
  protected:
   Snapshot Of(const std::string& key) {
-    const auto snapshot = snapshots_.Of(key, [&] { return absl::StrCat(key, " ", ++made_); });
+    const auto snapshot = snapshots_.Of(key, [&] {
+      clock_.Advance(cost_);
+      return absl::StrCat(key, " ", ++made_);
+    });
     EXPECT_TRUE(snapshot.ok());
     return snapshot.value_or(Snapshot());
   }
@@ -19,6 +22,7 @@ class SnapshotsTest : public testing::Test {
   FakeClock clock_;
   Snapshots snapshots_{clock_, 1s};
   int made_ = 0;
+  Duration cost_{0};  // of one
 };
 
 TEST_F(SnapshotsTest, AllWhoAskWithinAMomentHaveTheSame) {
@@ -30,6 +34,23 @@ TEST_F(SnapshotsTest, AllWhoAskWithinAMomentHaveTheSame) {
 TEST_F(SnapshotsTest, ThenItIsMadeAgain) {
   Of("jobs");
   clock_.Advance(1s);
+  EXPECT_EQ(*Of("jobs").body, "jobs 2");
+}
+TEST_F(SnapshotsTest, OneThatTookLongIsGoodForThoseWhoWaitedForIt) {
+  cost_ = 3s;
+  const Snapshot first = Of("jobs");
+  EXPECT_EQ(Of("jobs").body, first.body);
+  clock_.Advance(Snapshots::kShare * cost_ - 1ms);
+  EXPECT_EQ(Of("jobs").body, first.body);
+  clock_.Advance(1ms);
+  EXPECT_EQ(*Of("jobs").body, "jobs 2");
+}
+TEST_F(SnapshotsTest, OneThatTookAMomentIsGoodForOne) {
+  cost_ = 10ms;
+  Of("jobs");
+  clock_.Advance(999ms);
+  EXPECT_EQ(*Of("jobs").body, "jobs 1");
+  clock_.Advance(1ms);
   EXPECT_EQ(*Of("jobs").body, "jobs 2");
 }
 TEST_F(SnapshotsTest, AnotherQuestionHasAnotherOne) {

@@ -28,7 +28,7 @@ class ApiService final {
   // Ends event streams that follow, so that the server can shut down.
   void Stop() { stopping_ = true; }
 
-  // Whoever brings calls takes a slot for each, and keeps it until the answer has been read.
+  // Whoever brings calls takes a slot for each, and keeps it as long as the call holds a thread.
   CallSlots& calls() { return calls_; }
 
   absl::Status Submit(const ApiCall&, const v1::SubmitRequest*, v1::SubmitResponse*);

@@ -117,7 +117,7 @@ UserIdentity Stranger() {
 Page::Page(ApiService& api, const Clock& clock, const std::vector<File>& files)
     : api_(api),
       files_(files),
-      snapshots_(clock, kMoment),
+      snapshots_(clock, kMoment, kMostUnread),
       feed_({.newest = [&api] { return api.NewestEvent(); },
              .read = [&api](int64_t after, Duration wait) { return ReadEvents(api, after, wait); }},
             clock) {}
@@ -152,9 +152,9 @@ HttpResponse Page::Answer(const HttpRequest& request) {
     const auto* file = refusal->status == 404 ? files_.Find(request.path) : nullptr;
     if (file != nullptr) return Send(request, file->snapshot, file->content_type);
     const bool not_built = files_.empty() && request.path == "/";
-    return Refuse(refusal->status,
-                  not_built ? "the page is not in this sidingd: it was built without it (SIDING_PAGE)"
-                            : refusal->why);
+    return Refuse(
+        refusal->status,
+        not_built ? "the page is not in this sidingd: it was built without it (SIDING_PAGE)" : refusal->why);
   }
   const auto& question = std::get<Question>(read);
   if (const auto* events = std::get_if<FollowEvents>(&question.what)) return Follow(*events);
@@ -202,6 +202,7 @@ absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const HttpOptions&
 void PageServer::Run() {
   while (!stopping_) {
     page_.Turn(kEventWait);
+    server_->CutSlow(clock_.Now());
     std::this_thread::sleep_for(kPause);
   }
 }

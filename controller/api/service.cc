@@ -100,6 +100,7 @@ Caller ApiService::CallerOf(const ApiCall& call) const {
 }
 
 void ApiService::NoteRefusal(const Caller& caller, const char* method, const std::string& why) const {
+  if (caller.uid == kNobody) return;
   refusals_.Warn(absl::StrCat("refusals of user ", caller.user),
                  absl::StrCat(method, " by user ", caller.user, " is refused: ", why));
 }

@@ -2,7 +2,6 @@
 
 #include <google/protobuf/util/json_util.h>
 
-#include <limits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -109,10 +108,7 @@ FeedPart ReadEvents(ApiService& api, int64_t after, Duration wait) {
 
 }  // namespace
 
-UserIdentity Stranger() {
-  constexpr uint32_t kNobody = std::numeric_limits<uint32_t>::max();
-  return {kNobody, kNobody, "(page)"};
-}
+UserIdentity Stranger() { return {kNobody, kNobody, "(page)"}; }
 
 Page::Page(ApiService& api, const Clock& clock, const std::vector<File>& files)
     : api_(api),

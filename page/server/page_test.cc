@@ -116,6 +116,17 @@ TEST_F(PageTest, PlansAreForThoseWhoMayActOnTheJob) {
   const std::string id = std::to_string(Submit("ada"));
   EXPECT_EQ(Get("/api/v1/jobs/" + id + "/plans").status, 403);
 }
+// Each open page asks again and again, and nobody is named by it.
+TEST_F(PageTest, WhatIsRefusedToStrangersIsNotInTheLog) {
+  SetPrivate(false);
+  const std::string id = std::to_string(Submit("ada"));
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(Get("/api/v1/jobs/" + id + "/plans").status, 403);
+  EXPECT_EQ(Get("/api/v1/jobs/999").status, 404);
+  EXPECT_THAT(testing::internal::GetCapturedStdout() + testing::internal::GetCapturedStderr(),
+              Not(HasSubstr("refused")));
+}
 TEST_F(PageTest, ErrorsAreJsonThatSaysWhy) {
   const HttpResponse response = Get("/api/v1/jobs/17");
   EXPECT_EQ(response.status, 404);

@@ -267,6 +267,18 @@ TEST_F(MicrohttpdServerTest, AnAddressHasSoManyConnections) {
     return next.ReadTo("hello") != "";
   }));
 }
+TEST_F(MicrohttpdServerTest, WhereAllConnectionsAreOpenTheNextOneWaits) {
+  Serve({.connections = 2, .connections_per_host = 2});
+  std::deque<Client> clients;
+  for (int i = 0; i < 2; ++i) {
+    clients.emplace_back(server_->port()).Get("/");
+    EXPECT_THAT(clients.back().ReadTo("hello"), HasSubstr("hello"));
+  }
+  Client third(server_->port());
+  third.Get("/");
+  clients.pop_front();
+  EXPECT_THAT(third.ReadTo("hello"), HasSubstr("hello"));
+}
 TEST_F(MicrohttpdServerTest, ThousandConnectionsOfOneAddressHarmNobody) {
   Serve({.connections_per_host = 8});
   {

@@ -19,11 +19,6 @@
 namespace siding {
 namespace {
 
-constexpr Duration kEventWait = std::chrono::milliseconds(200);
-constexpr size_t kEventBatch = 500;
-// Between two batches for a watcher that has all there is: one event at a time would wake every one of them a
-// hundred times a second.
-constexpr Duration kEventPause = std::chrono::milliseconds(50);
 constexpr size_t kLongestKey = 64;
 
 // So many jobs are shown under the engine's lock at once, and then others have their turn.

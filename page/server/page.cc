@@ -16,19 +16,12 @@
 namespace siding::page {
 namespace {
 
-constexpr Duration kEventWait = std::chrono::milliseconds(200);
-constexpr size_t kEventBatch = 500;
-// Between two parts of what happens: one event at a time would wake every page a hundred times a second.
-constexpr Duration kPause = std::chrono::milliseconds(50);
-
 // Nothing but what this server has may be loaded, and nobody else shows it as a part of his.
 const HttpFields& Protections() {
   static const HttpFields* const fields =
       new HttpFields{{"Content-Security-Policy",
-                      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src "
-                      "'self'; base-uri "
-                      "'none'; form-action "
-                      "'none'; frame-ancestors 'none'"},
+                      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+                      "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
                      {"X-Content-Type-Options", "nosniff"},
                      {"Referrer-Policy", "no-referrer"},
                      {"Cross-Origin-Resource-Policy", "same-origin"}};
@@ -97,7 +90,7 @@ bool Names(const std::string& tags, const std::string& tag) {
 }
 
 FeedPart ReadEvents(ApiService& api, int64_t after, Duration wait) {
-  const ApiService::EventPart part = api.EventsAfter({Stranger()}, {}, after, kEventBatch, wait);
+  const ApiService::EventPart part = api.EventsAfter({Stranger()}, {}, after, ApiService::kEventBatch, wait);
   FeedPart feed{.next = part.next, .more = part.more};
   for (const v1::Event& event : part.events) {
     auto json = ToJson(event);
@@ -197,9 +190,9 @@ absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const HttpOptions&
 
 void PageServer::Run() {
   while (!stopping_) {
-    page_.Turn(kEventWait);
+    page_.Turn(ApiService::kEventWait);
     server_->CutSlow(clock_.Now());
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(ApiService::kEventPause);
   }
 }
 

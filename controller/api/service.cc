@@ -19,11 +19,6 @@
 namespace siding {
 namespace {
 
-constexpr Duration kEventWait = std::chrono::milliseconds(200);
-constexpr size_t kEventBatch = 500;
-// Between two batches for a watcher that has all there is: one event at a time would wake every one of them a
-// hundred times a second.
-constexpr Duration kEventPause = std::chrono::milliseconds(50);
 constexpr size_t kLongestKey = 64;
 
 // So many jobs are shown under the engine's lock at once, and then others have their turn.
@@ -94,6 +89,7 @@ Caller ApiService::CallerOf(const ApiCall& call) const {
 }
 
 void ApiService::NoteRefusal(const Caller& caller, const char* method, const std::string& why) const {
+  if (caller.uid == kNobody) return;
   refusals_.Warn(absl::StrCat("refusals of user ", caller.user),
                  absl::StrCat(method, " by user ", caller.user, " is refused: ", why));
 }

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -28,7 +30,7 @@ class ApiService final {
   // Ends event streams that follow, so that the server can shut down.
   void Stop() { stopping_ = true; }
 
-  // Whoever brings calls takes a slot for each, and keeps it until the answer has been read.
+  // Whoever brings calls takes a slot for each, and keeps it as long as the call holds a thread.
   CallSlots& calls() { return calls_; }
 
   absl::Status Submit(const ApiCall&, const v1::SubmitRequest*, v1::SubmitResponse*);
@@ -58,6 +60,13 @@ class ApiService final {
   absl::Status ShowPolicy(const ApiCall&, const v1::Empty*, v1::PolicyInForce*);
   absl::Status ReloadPolicy(const ApiCall&, const v1::Empty*, v1::PolicyReloaded*);
   absl::Status Backup(const ApiCall&, const v1::Empty*, const Sink<v1::BackupPart>&);
+
+  // How those who follow the events ask for them: for up to so many, and so long for the first of these.
+  static constexpr size_t kEventBatch = 500;
+  static constexpr Duration kEventWait = std::chrono::milliseconds(200);
+  // Between two batches for a watcher that has all there is: one event at a time would wake every one of them
+  // a hundred times a second.
+  static constexpr Duration kEventPause = std::chrono::milliseconds(50);
 
   // ---- For ways that follow the events without a thread for each follower. ----
   int64_t NewestEvent() const;

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
+import {readEvents} from '../../src/api/client';
 import {BadAnswer, decode} from '../../src/api/decode';
 import {SseReader} from '../../src/api/sse';
 
@@ -40,6 +41,39 @@ test('events come out when they are whole, however they are cut', () => {
     const reader = new SseReader();
     assert.deepEqual([...reader.read(whole.slice(0, cut)), ...reader.read(whole.slice(cut))], ['{"a":1}', 'x\ny'], `cut at ${cut}`);
     assert.equal(reader.lastId, '6');
+  }
+});
+
+test('an id counts when its event is whole, and not before', () => {
+  const whole = ': here\nid: 4\n\nid: 5\ndata: {"seq":5}\n\nid: 6\r\ndata: {"seq":6}\r\n\r\n: here\nid: 9\n\n';
+  for (let cut = 0; cut <= whole.length; ++cut) {
+    const reader = new SseReader(), seen = new Set([4]);
+    for (const text of [whole.slice(0, cut), whole.slice(cut)]) {
+      for (const data of reader.read(text)) seen.add((JSON.parse(data) as {seq: number}).seq);
+      const lastId = Number(reader.lastId);
+      for (const seq of [5, 6]) assert.ok(seq > lastId || seen.has(seq), `cut at ${cut}: ${seq} was not there at id ${lastId}`);
+    }
+    assert.equal(reader.lastId, '9');
+  }
+});
+
+const STREAM = [5, 6, 7].map(seq => `id: ${seq}\ndata: {"seq":"${seq}","kind":"note"}\n\n`).join('');
+// A controller that answers with this text, cut there, and says no more.
+function answerWith(whole: string, cut: number): void {
+  const encoder = new TextEncoder();
+  globalThis.fetch = (_, init) => Promise.resolve(new Response(new ReadableStream({
+    start(stream) {
+      for (const text of [whole.slice(0, cut), whole.slice(cut)]) if (text !== '') stream.enqueue(encoder.encode(text));
+      init?.signal?.addEventListener('abort', () => stream.error(init.signal?.reason));
+    },
+  })));
+}
+
+test('older events are read up to and with the last that was asked for', async () => {
+  for (let cut = 0; cut <= STREAM.length; ++cut) {
+    answerWith(`: here\nid: 4\n\n${STREAM}`, cut);
+    const events = await readEvents(4, 6, new AbortController().signal);
+    assert.deepEqual(events.map(each => each.seq), [5, 6], `cut at ${cut}`);
   }
 });
 

@@ -9,11 +9,19 @@ const PAGE = process.env.SIDING_PAGE ?? new URL('../../dist', import.meta.url).p
 const options = {skip: !hasBrowser && 'there is no chromium'};
 let browser;
 before(async () => { if (hasBrowser) browser = await launch(); });
-after(() => browser?.close());
+const servers = [];  // of tests that have failed, too
+const standIn = (cluster, settings) => {
+  servers.push(Object.assign(new StandIn(PAGE, cluster), settings));
+  return servers.at(-1);
+};
+after(async () => {
+  await browser?.close();
+  for (const each of servers) if (each.server?.listening) await each.goAway();
+});
 
 function play(name, cluster, address, act, look) {
   test(name, options, async () => {
-    const server = new StandIn(PAGE, cluster()), url = await server.listen(), page = await open(browser, url + address, look);
+    const server = standIn(cluster()), url = await server.listen(), page = await open(browser, url + address, look);
     try {
       await act(page, server);
       assert.deepEqual(page.errors, []);
@@ -40,7 +48,7 @@ play('an event moves the job that it is about', preempted, '#/job/2', async (pag
 });
 
 test('who is told of no event sees what changes all the same', options, async () => {
-  const server = Object.assign(new StandIn(PAGE, preempted()), {stranger: true}), url = await server.listen(), page = await open(browser, `${url}#/job/2`);
+  const server = standIn(preempted(), {stranger: true}), url = await server.listen(), page = await open(browser, `${url}#/job/2`);
   await heading(page, 'cfd-wing is parked');
   change(server, 2, 'place', {state: 'restoring'});
   await heading(page, 'cfd-wing is being restored');
@@ -98,7 +106,7 @@ play('a controller that refuses is said to, in words', preempted, '#/now', async
 });
 
 test('without a controller from the start there is a word of it, and no empty tables', options, async () => {
-  const server = Object.assign(new StandIn(PAGE, preempted()), {refusal: {status: 503, message: 'it stands by'}}), url = await server.listen();
+  const server = standIn(preempted(), {refusal: {status: 503, message: 'it stands by'}}), url = await server.listen();
   const page = await open(browser, url);
   await heading(page, 'No data from the controller');
   await picture(page, 'refused-light');
@@ -111,7 +119,7 @@ test('without a controller from the start there is a word of it, and no empty ta
 });
 
 test('a reading that takes long is told of', options, async () => {
-  const server = Object.assign(new StandIn(PAGE, preempted()), {silent: true}), url = await server.listen(), page = await open(browser, url);
+  const server = standIn(preempted(), {silent: true}), url = await server.listen(), page = await open(browser, url);
   await heading(page, 'Reading the state of the cluster');
   await picture(page, 'reading-light');
   assert.deepEqual(await findings(page), []);

@@ -23,10 +23,10 @@
 #include "common/logging.h"
 #include "controller/engine/engine.h"
 #include "controller/journal/journal.h"
-#include "controller/manager/pod_agents.h"
 #include "controller/platform/kubernetes/fake/fake_transport.h"
 #include "controller/platform/kubernetes/kubernetes_platform.h"
 #include "controller/platform/kubernetes/rounds.h"
+#include "controller/platform/kubernetes/speak/pod_agents.h"
 #include "controller/platform/kubernetes/watch/informer.h"
 
 namespace siding::kubernetes {
@@ -105,7 +105,7 @@ class QuietPlatform final : public Platform {
 };
 
 // The engine behind a platform, as the controller has it.
-class Brain final : public PlatformListener {
+class Brain final : public PlatformListener, public NodeSpeaker {
  public:
   Brain() : engine_({}, *journal_, platform_, agents_, SystemClock()) {
     agents_.SetEngine(engine_);
@@ -115,12 +115,15 @@ class Brain final : public PlatformListener {
     jobs_ += static_cast<int>(changes.jobs.size());
     engine_.OnManager(std::move(changes));
   }
-  std::vector<Eviction> OnRound(const ClusterNow& now) override {
+  void Round(const ClusterNow& now, Time time) override {
     tasks_ = static_cast<int>(now.tasks.size());
-    std::vector<Eviction> evicted = agents_.Round(now, SystemClock().Now());
+    agents_.Round(now, time);
     ++rounds_;
-    return evicted;
   }
+  std::vector<Eviction> Unwanted(const ClusterNow& now, Time time) override {
+    return agents_.Unwanted(now, time);
+  }
+  bool IsUnwanted(const Eviction& eviction) override { return agents_.IsUnwanted(eviction); }
   JobId HighestJob() override { return JobId(0); }
   int tasks() const { return tasks_; }
   int rounds() const { return rounds_; }
@@ -215,7 +218,7 @@ void ShowRounds(FakeApiServer& server, const Flags& flags) {
     next.nodes.swap(mail.nodes);
     next.pods.swap(mail.pods);
     const double start = Now();
-    rounds->Round(std::move(next), brain, [] { return std::optional<DesiredState>(); });
+    rounds->Round(std::move(next), brain, brain, [] { return std::optional<DesiredState>(); });
     return Now() - start;
   };
   Row(absl::StrFormat("first round: all is new, %d pods get numbers (calls included)", flags.batch),
@@ -243,7 +246,7 @@ void ShowThreads(FakeApiServer& server, const Flags& flags) {
   Brain brain;
   const double before = InUseMiB(), begun = Now();
   auto platform = NewKubernetesPlatform(transport.Borrow(), RealPacer(), SystemClock(), {});
-  platform->Start(brain);
+  platform->Start(brain, brain);
   while (brain.tasks() < flags.batch) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   Row("from start until all is told to the engine", Ms(Now() - begun));
   Row("memory in use by then, all together (the server's history, too)", MiB(InUseMiB() - before));

@@ -74,6 +74,21 @@ Fields WebhookFields(WebhookConfig& webhook) {
           {"key", Text(webhook.key)}};
 }
 
+Setter HostFolders(std::vector<std::string>& out) {
+  return NamesOf([&out](const std::vector<std::string>& paths) -> absl::Status {
+    out.clear();
+    for (const std::string& path : paths) {
+      SIDING_ASSIGN_OR_RETURN(std::string plain, kubernetes::PlainHostPath(path));
+      out.push_back(std::move(plain));
+    }
+    return absl::OkStatus();
+  });
+}
+
+Fields HostPathFields(kubernetes::HostPaths& paths) {
+  return {{"read_only", HostFolders(paths.read_only)}, {"read_write", HostFolders(paths.read_write)}};
+}
+
 Fields KubernetesFields(FieldReader& reader, KubernetesConfig& kubernetes) {
   return {{"mode", Parsed([&kubernetes](const std::string& text) {
              kubernetes.saves = text == "checkpointing";
@@ -84,6 +99,7 @@ Fields KubernetesFields(FieldReader& reader, KubernetesConfig& kubernetes) {
           {"kubeconfig", Text(kubernetes.kubeconfig)},
           {"namespace", Text(kubernetes.space)},
           {"leave_alone", Names(kubernetes.leave_alone)},
+          {"host_paths", reader.Map(HostPathFields(kubernetes.host_paths))},
           {"webhook", reader.Map(WebhookFields(kubernetes.webhook))}};
 }
 

@@ -10,6 +10,7 @@
 #include "common/units.h"
 #include "controller/api/limits.h"
 #include "controller/engine/state/retention.h"
+#include "controller/platform/kubernetes/objects/host_paths.h"
 #include "controller/platform/slurm/client/open.h"
 
 namespace siding {
@@ -41,6 +42,7 @@ struct KubernetesConfig {
   std::string kubeconfig;                            // empty: as the pod that it runs in
   std::string space = "siding";                      // where it keeps its own objects
   std::set<std::string> leave_alone{"kube-system"};  // namespaces
+  kubernetes::HostPaths host_paths;                  // of nodes, that are the same on each of them
   WebhookConfig webhook;
 };
 

@@ -82,6 +82,8 @@ TEST(Config, ReadsWhatAClusterOfKubernetesSays) {
   EXPECT_EQ(config->kubernetes.space, "ours");
   EXPECT_EQ(config->kubernetes.leave_alone, (std::set<std::string>{"a", "b"}));
   EXPECT_FALSE(ParseControllerConfig("", "c.yaml")->kubernetes.on);
+  EXPECT_TRUE(config->kubernetes.host_paths.read_only.empty());
+  EXPECT_TRUE(config->kubernetes.host_paths.read_write.empty());
 }
 TEST(Config, ReadsWhereTheApiServerAsks) {
   const auto config = ParseControllerConfig(
@@ -96,6 +98,19 @@ TEST(Config, ReadsWhereTheApiServerAsks) {
 TEST(Config, AWebhookHasACertificate) {
   EXPECT_THAT(ErrorOf("kubernetes:\n  mode: evicting\n  webhook: {port: 9443, certificate: /c}"),
               HasSubstr("kubernetes.webhook: expected certificate and key"));
+}
+TEST(Config, ReadsWhichFoldersOfNodesAreTheSame) {
+  const auto config = ParseControllerConfig(
+      "kubernetes:\n  host_paths: {read_only: /software/, read_write: [/data, //home]}\n", "c.yaml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->kubernetes.host_paths.read_only, std::vector<std::string>{"/software"});
+  EXPECT_EQ(config->kubernetes.host_paths.read_write, (std::vector<std::string>{"/data", "/home"}));
+}
+TEST(Config, AFolderOfNodesIsAPlainPathBelowTheRoot) {
+  for (const char* path : {"/", "data", "/data/../etc"})
+    EXPECT_THAT(ErrorOf(absl::StrCat("kubernetes:\n  host_paths: {read_only: [/a, ", path, "]}")),
+                HasSubstr("kubernetes.host_paths.read_only: expected a"))
+        << path;
 }
 TEST(Config, AModeOfKubernetesIsNamed) {
   EXPECT_THAT(ErrorOf("kubernetes:\n  mode: parking"), HasSubstr("kubernetes.mode: expected evicting"));

@@ -78,10 +78,12 @@ absl::Status AfterRepair(const absl::Status& status, int connections) {
 
 absl::Status DumpOnce(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpObserver& observer,
                       const std::atomic<bool>& abandon) {
-  if (std::string why = WhyNotDumpable(plan.init, plan.kind); !why.empty())
+  if (std::string why = WhyNotDumpable(plan.init, plan.criu); !why.empty())
     return absl::FailedPreconditionError(why);
   // While it lives: at the end its number may be another process's.
-  SIDING_ASSIGN_OR_RETURN(const UniqueFd init, OpenPidfd(plan.init));
+  absl::StatusOr<UniqueFd> opened = OpenPidfd(plan.init);
+  if (absl::IsNotFound(opened.status())) return absl::AbortedError("the task has ended");
+  SIDING_ASSIGN_OR_RETURN(const UniqueFd init, std::move(opened));
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<ImageDraft> draft, store.Begin(plan.key));
   SIDING_RETURN_IF_ERROR(FaultAt<"agent.dump.draft: the folder of a new image is made">());
   // CRIU as the job's user must be able to write there, but afterwards only root may.
@@ -142,6 +144,8 @@ absl::Status DumpOnce(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpO
       metadata[kMetadataPipes] = std::move(pipes);
     if (const auto threads = RecordThreadSettings(plan.init); !threads.empty())
       metadata[kMetadataThreads] = ThreadSettingsToJson(threads);
+    if (std::string need = FindNeedOfOurs(plan.init); !need.empty())
+      metadata[kMetadataNeedsOurs] = std::move(need);
     SIDING_RETURN_IF_ERROR(observer.OnWritten(draft->path(), held));
     SIDING_ASSIGN_OR_RETURN(const Manifest manifest, draft->Seal(std::move(metadata)));
     SIDING_RETURN_IF_ERROR(FaultAtCriu<"agent.dump.sealed: the image is whole, nobody has been told">());

@@ -27,12 +27,14 @@ inline constexpr char kMetadataShared[] = "shared_memory";  // see shared_memory
 inline constexpr char kMetadataThreads[] = "threads";       // see thread_settings.h; absent: none has any
 inline constexpr char kMetadataNode[] = "node";             // that made it
 inline constexpr char kMetadataCluster[] = "cluster";       // ProgramNames::cluster; absent: empty
-inline constexpr char kMetadataGpu[] = "gpu";               // GpuRecord, see agent/task/task_record.proto
+// What only a CriuKind::kOurs restores of it, as FindNeedOfOurs() says it; absent: nothing, or not said.
+inline constexpr char kMetadataNeedsOurs[] = "needs_ours";
+inline constexpr char kMetadataGpu[] = "gpu";  // GpuRecord, see agent/task/task_record.proto
 
 struct DumpPlan {
   ImageKey key;
   pid_t init = 0;
-  CriuKind kind = CriuKind::kAny;  // of the CRIU that dumps it
+  DumpingCriu criu;
   std::string work_folder;
   // That CRIU joins; may be empty. It must not be ended together with the agent: CRIU has to undo what it
   // has begun, otherwise processes may die.

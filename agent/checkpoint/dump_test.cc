@@ -4,6 +4,7 @@
 #include <linux/sched.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -387,6 +388,22 @@ TEST_F(RunDumpTest, DeathOfCriuEndsNobodyWhoHasTheNumberOfATaskThatHasEnded) {
   if (other < 0) GTEST_SKIP() << "cannot choose a process's number: " << strerror(errno);
   EXPECT_EQ(waitpid(other, nullptr, WNOHANG), 0) << "it lives";
   End(other);
+}
+
+TEST_F(RunDumpTest, OfATaskThatHasEndedThatIsSaid) {
+  plan_.init = Idle();
+  End(plan_.init);
+  EXPECT_EQ(Run().message(), "the task has ended");
+  EXPECT_THAT(Images(), IsEmpty());
+}
+
+TEST_F(RunDumpTest, TheImageSaysWhatOnlyOurCriuRestores) {
+  plan_.criu.kind = CriuKind::kOurs;
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(observer_.metadata.count(kMetadataNeedsOurs), 0u);
+  const UniqueFd semaphore(eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC));
+  ASSERT_TRUE(Run().ok());
+  EXPECT_THAT(observer_.metadata[kMetadataNeedsOurs], HasSubstr("(EFD_SEMAPHORE)"));
 }
 
 TEST_F(RunDumpTest, LaterDumpOfTheSameRankReplacesTheEarlier) {

@@ -76,6 +76,48 @@ std::string WhyNotDumpableShell(pid_t pid, const std::string& stat, const std::s
   return "";
 }
 
+std::string WhyNotDumpableOwner(const std::string& status, const DumpingCriu::Ids& criu) {
+  for (const absl::string_view text : absl::StrSplit(status, '\n')) {
+    const std::string line(text);
+    unsigned real = 0, effective = 0, saved = 0;
+    const bool user = std::sscanf(line.c_str(), "Uid: %u %u %u", &real, &effective, &saved) == 3;
+    const bool group = !user && std::sscanf(line.c_str(), "Gid: %u %u %u", &real, &effective, &saved) == 3;
+    const unsigned own = user ? criu.uid : criu.gid;
+    if ((!user && !group) || (real == own && effective == own && saved == own)) continue;
+    return absl::StrCat(
+        "has the ", user ? "user " : "group ",
+        real != own        ? real
+        : effective != own ? effective
+                           : saved,
+        ", as programs with ", user ? "setuid" : "setgid",
+        " do: without CAP_SYS_RESOURCE, which this node's agent lacks, the kernel does not let its limits "
+        "(prlimit) be read");
+  }
+  return "";
+}
+
+size_t FindForegroundEnded(const std::vector<std::string>& stats) {
+  struct Place {
+    int group = 0, session = 0, terminal = 0, foreground = 0;
+  };
+  std::vector<Place> places(stats.size());
+  for (size_t i = 0; i < stats.size(); ++i) {
+    const size_t name_end = stats[i].rfind(')');
+    Place& at = places[i];
+    if (name_end == std::string::npos ||
+        std::sscanf(stats[i].c_str() + name_end, ") %*c %*d %d %d %d %d", &at.group, &at.session,
+                    &at.terminal, &at.foreground) != 4)
+      at = {};
+  }
+  const auto has_ended = [&](const Place& at) {
+    return at.terminal != 0 && at.foreground > 0 &&
+           std::none_of(places.begin(), places.end(), [&](const Place& other) {
+             return other.session == at.session && other.group == at.foreground;
+           });
+  };
+  return std::find_if(places.begin(), places.end(), has_ended) - places.begin();
+}
+
 std::string WhyNotDumpablePersonality(const std::string& text, CriuKind criu) {
   const unsigned long is = std::strtoul(text.c_str(), nullptr, 16);
   const unsigned long lost =

@@ -29,6 +29,15 @@ std::string WhyNotDumpableMaps(const std::string& maps);
 // SIGTTOU.
 std::string WhyNotDumpableShell(pid_t pid, const std::string& stat, const std::string& status);
 
+// By the text of /proc/PID/status: who has other ids than the CRIU that has no CAP_SYS_RESOURCE. A program
+// with setuid or setgid keeps one of them as its saved one when it gives up what it was given, as ssh-agent.
+std::string WhyNotDumpableOwner(const std::string& status, const DumpingCriu::Ids& criu);
+
+// By the texts of /proc/PID/stat of a tree: one on a terminal of which nobody of its session is in the
+// foreground, as between two commands of a shell, or behind the last of them. CRIU's own way fails at each
+// restore of it. The number of texts: there is none.
+size_t FindForegroundEnded(const std::vector<std::string>& stats);
+
 // By the text of /proc/PID/personality. Ours restores all but READ_IMPLIES_EXEC. Another loses all: setarch
 // -R alone (ADDR_NO_RANDOMIZE) is for programs that are begun later, and what they compute does not depend on
 // it.

@@ -40,6 +40,31 @@ TEST(KernelState, HalfAVdsoIsNotFoundAgain) {
   EXPECT_EQ(WhyNotDumpableMaps(heap), "");
 }
 
+TEST(KernelState, WhoKeepsAnotherUserOrGroupMayNotBeReadWithoutCapSysResource) {
+  const std::string users = "Name:\tx\nUid:\t1000\t1000\t1000\t1000\n";
+  const std::string groups = "Gid:\t1000\t1000\t1000\t1000\n";
+  EXPECT_EQ(WhyNotDumpableOwner(users + groups, {1000, 1000}), "");
+  EXPECT_THAT(WhyNotDumpableOwner(users + "Gid:\t1000\t1000\t101\t1000\n", {1000, 1000}),
+              HasSubstr("has the group 101, as programs with setgid do"));
+  EXPECT_THAT(WhyNotDumpableOwner("Uid:\t1000\t0\t0\t0\n" + groups, {1000, 1000}),
+              HasSubstr("has the user 0, as programs with setuid do"));
+  EXPECT_THAT(WhyNotDumpableOwner(users + groups, {0, 0}), HasSubstr("has the user 1000"));
+  EXPECT_EQ(WhyNotDumpableOwner(users + "Gid:\t1000\t1000\t1000\t101\n", {1000, 1000}), "")
+      << "with which it opens files";
+  EXPECT_EQ(WhyNotDumpableOwner("", {1000, 1000}), "") << "it is gone";
+}
+
+TEST(KernelState, ATerminalWhoseForegroundGroupHasEndedIsFound) {
+  const std::string init = "1 (siding-init) S 0 1 1 0 -1 4194560";
+  const std::string shell = "3 (a) shell) S 1 3 3 34816 7 4194560";  // pid 3, terminal 34816, foreground 7
+  EXPECT_EQ(FindForegroundEnded({init, shell}), 1u);
+  EXPECT_EQ(FindForegroundEnded({init, shell, "9 (sort) S 3 7 3 34816 7 4194560"}), 3u) << "its group lives";
+  EXPECT_EQ(FindForegroundEnded({init, shell, "9 (sort) S 3 7 4 0 -1 4194560"}), 1u) << "of another session";
+  EXPECT_EQ(FindForegroundEnded({init, "3 (sh) S 1 3 3 34816 3 4194560"}), 2u);
+  EXPECT_EQ(FindForegroundEnded({"", init}), 2u) << "one is gone";
+  EXPECT_EQ(FindForegroundEnded({}), 0u);
+}
+
 TEST(KernelState, PersonalityIsThatOfLinuxWithOrWithoutRandomAddresses) {
   EXPECT_EQ(WhyNotDumpablePersonality("00000000\n", CriuKind::kAny), "");
   EXPECT_EQ(WhyNotDumpablePersonality("00040000\n", CriuKind::kAny), "");

@@ -112,10 +112,21 @@ std::string JoinedGroup(int fd, const std::vector<MulticastGroup>& groups) {
   return "";
 }
 
+std::string Of(pid_t pid, const std::string& why) { return absl::StrCat(NameOf(pid), " ", why); }
+
+std::string WhyNotTerminals(const std::vector<pid_t>& tree, CriuKind criu) {
+  if (criu == CriuKind::kOurs) return "";
+  std::vector<std::string> stats;
+  for (const pid_t pid : tree) stats.push_back(ReadFile(absl::StrCat("/proc/", pid, "/stat")).value_or(""));
+  const size_t at = FindForegroundEnded(stats);
+  if (at == stats.size()) return "";
+  return Of(tree[at], "is on a terminal whose foreground group has ended, which could not be restored");
+}
+
 // One look at a tree, in a thread of its own that goes to the tree's ipc namespace: see EnterIpcNamespace().
 class Look {
  public:
-  Look(pid_t root, CriuKind criu, GpuDevices gpus)
+  Look(pid_t root, DumpingCriu criu, GpuDevices gpus)
       : root_(root), criu_(criu), gpus_(gpus), namespaces_(root), ipc_(EnterIpcNamespace(root)) {}
 
   Hindrances Find() const {
@@ -129,6 +140,7 @@ class Look {
     for (const pid_t pid : tree) {
       if (std::string why = WhyNotProcess(pid); !why.empty()) return Of(pid, why);
     }
+    if (std::string why = WhyNotTerminals(tree, criu_.kind); !why.empty()) return why;
     if (descriptors.hidden != 0) return Of(descriptors.hidden, "may not be looked into by this node's agent");
     for (const OpenDescriptor& one : descriptors.all) {
       if (std::string why = WhyNotDescriptor(one); !why.empty()) return Of(one.pid, why);
@@ -139,8 +151,6 @@ class Look {
     return "";
   }
 
-  static std::string Of(pid_t pid, const std::string& why) { return absl::StrCat(NameOf(pid), " ", why); }
-
   std::string WhyNotProcess(pid_t pid) const {
     const std::string folder = absl::StrCat("/proc/", pid);
     if (const auto stat = ReadProcessStat(pid); !stat || stat->state == 'Z') {
@@ -150,13 +160,16 @@ class Look {
       return "";
     }
     if (std::string why = namespaces_.WhyNotDumpable(folder + "/ns"); !why.empty()) return why;
+    const std::string status = ReadFile(folder + "/status").value_or("");
+    if (std::string why = criu_.only_of ? WhyNotDumpableOwner(status, *criu_.only_of) : ""; !why.empty())
+      return why;
     if (std::string why = WhyNotDumpableProgram(TargetOf(folder + "/exe")); !why.empty()) return why;
     if (std::string why = WhyNotDumpableProcFile(TargetOf(folder + "/cwd")); !why.empty()) return why;
-    if (std::string why = WhyNotDumpablePersonality(ReadFile(folder + "/personality").value_or(""), criu_);
+    if (std::string why =
+            WhyNotDumpablePersonality(ReadFile(folder + "/personality").value_or(""), criu_.kind);
         !why.empty())
       return why;
-    if (std::string why = WhyNotDumpableShell(pid, ReadFile(folder + "/stat").value_or(""),
-                                              ReadFile(folder + "/status").value_or(""));
+    if (std::string why = WhyNotDumpableShell(pid, ReadFile(folder + "/stat").value_or(""), status);
         !why.empty())
       return why;
     if (std::string why = WhyNotDumpableMaps(ReadFile(folder + "/maps").value_or("")); !why.empty())
@@ -193,7 +206,7 @@ class Look {
     if (device && gpus_ == GpuDevices::kLeave && IsGpu(one.target)) return "";
     if (std::string why = WhyNotDumpableLink(one.target, device); !why.empty()) return why;
     if (IsTimerfd(one)) return WhyNotDumpableTimer(one.fdinfo());
-    if (one.target == kEventfd) return WhyNotDumpableEventfd(one.fdinfo(), criu_);
+    if (one.target == kEventfd) return WhyNotDumpableEventfd(one.fdinfo(), criu_.kind);
     if (absl::StartsWith(one.target, kPipe)) return WhyNotDumpablePipe(one.fdinfo());
     if (!one.protocol.empty()) return WhyNotDumpableSocket(one.protocol);
     if (IsMessageQueue(one)) return absl::StrCat("has the POSIX message queue ", one.target, " open");
@@ -230,7 +243,7 @@ class Look {
   }
 
   const pid_t root_;
-  const CriuKind criu_;
+  const DumpingCriu criu_;
   const GpuDevices gpus_;
   const TaskNamespaces namespaces_;
   const IpcState ipc_;
@@ -245,7 +258,22 @@ pid_t FindSrun(pid_t root) {
   return 0;
 }
 
-Hindrances FindHindrances(pid_t root, CriuKind criu, GpuDevices gpus) {
+std::string FindNeedOfOurs(pid_t root) {
+  const std::vector<pid_t> tree = ProcessTree(root);
+  for (const pid_t pid : tree) {
+    const std::string is = ReadFile(absl::StrCat("/proc/", pid, "/personality")).value_or("");
+    if (std::string why = WhyNotDumpablePersonality(is, CriuKind::kAny); !why.empty()) return Of(pid, why);
+  }
+  if (std::string why = WhyNotTerminals(tree, CriuKind::kAny); !why.empty()) return why;
+  for (const OpenDescriptor& one : FindDescriptors(tree).all) {
+    if (one.target != kEventfd) continue;
+    if (std::string why = WhyNotDumpableEventfd(one.fdinfo(), CriuKind::kAny); !why.empty())
+      return Of(one.pid, why);
+  }
+  return "";
+}
+
+Hindrances FindHindrances(pid_t root, const DumpingCriu& criu, GpuDevices gpus) {
   Hindrances found;
   if (const pid_t srun = FindSrun(root); srun > 0) {
     found.to_dump = absl::StrCat(
@@ -259,7 +287,7 @@ Hindrances FindHindrances(pid_t root, CriuKind criu, GpuDevices gpus) {
   return found;
 }
 
-std::string WhyNotDumpable(pid_t root, CriuKind criu, GpuDevices gpus) {
+std::string WhyNotDumpable(pid_t root, const DumpingCriu& criu, GpuDevices gpus) {
   return FindHindrances(root, criu, gpus).to_dump;
 }
 

@@ -24,10 +24,14 @@ enum class GpuDevices { kStay, kLeave };
 // Why such a CRIU could not dump the tree, or would lose something of it ("process 17 (solver) uses
 // io_uring"); empty: nothing is known against it. What comes and goes (queues.h) is asked for when a dump has
 // stopped it. For root.
-std::string WhyNotDumpable(pid_t root, CriuKind criu, GpuDevices gpus = GpuDevices::kStay);
+std::string WhyNotDumpable(pid_t root, const DumpingCriu& criu, GpuDevices gpus = GpuDevices::kStay);
 
 // Both, by one look at the tree. For root.
-Hindrances FindHindrances(pid_t root, CriuKind criu, GpuDevices gpus = GpuDevices::kStay);
+Hindrances FindHindrances(pid_t root, const DumpingCriu& criu, GpuDevices gpus = GpuDevices::kStay);
+
+// What of the tree a CriuKind::kOurs restores and no other does: the reason for which a kAny is refused it.
+// Empty: nothing. For root.
+std::string FindNeedOfOurs(pid_t root);
 
 // A process of the tree is Slurm's srun, which talks to Slurm over the network all the time; its pid, 0 for
 // none.

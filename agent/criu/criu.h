@@ -94,6 +94,18 @@ struct CriuTraits {
 // What is wrong with it for the tasks of other users than root; empty: nothing. Follows on its name.
 std::string WhyOnlyForRoot(const CriuTraits& traits);
 
+// The CRIU that is to dump a tree, as far as that decides what can be dumped.
+struct DumpingCriu {
+  CriuKind kind = CriuKind::kAny;
+  // Without CAP_SYS_RESOURCE the kernel lets it read the limits (prlimit) of those processes only whose user
+  // and group, real, effective and saved, are all its own: these. nullopt: of all.
+  struct Ids {
+    uid_t uid = 0;
+    gid_t gid = 0;
+  };
+  std::optional<Ids> only_of;
+};
+
 // Thread-safe.
 class Criu {
  public:

@@ -2,10 +2,14 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "agent/checkpoint/dump.h"
 #include "agent/checkpoint/file_contents.h"
 #include "agent/criu/criu.h"
 #include "agent/gpu/huge_pages.h"
@@ -81,6 +85,21 @@ struct HostContext {
   // The user as which CRIU handles that user's tasks.
   CriuUser UserFor(const v1::JobSpec& spec) const {
     return {criu_as_user && spec.uid() != 0, spec.uid(), spec.gid()};
+  }
+  // The one that dumps them. Of pods, whose runtime starts it, it is root's.
+  DumpingCriu CriuFor(uid_t uid, gid_t gid) const {
+    DumpingCriu criu{criu_traits.kind(), std::nullopt};
+    if (criu_as_user) criu.only_of = uid == 0 ? DumpingCriu::Ids{} : DumpingCriu::Ids{uid, gid};
+    return criu;
+  }
+  // Why this node's CRIU is not to restore an image with that metadata: it would lose something without a
+  // word, or fail each time. Empty: nothing is known against it.
+  std::string WhyNotRestored(const std::map<std::string, std::string>& metadata) const {
+    const auto needs = metadata.find(kMetadataNeedsOurs);
+    if (needs == metadata.end() || criu_traits.kind() == CriuKind::kOurs) return "";
+    return absl::StrCat("this node's criu ", criu_traits.version,
+                        " would not restore all of it: ", needs->second,
+                        "; the one that get-criu builds does");
   }
 };
 

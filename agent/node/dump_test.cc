@@ -51,6 +51,27 @@ TEST_F(DumpTest, RestoredJobGoesOnAndWritesEachLineOnce) {
   ExpectCompleteOutput();
 }
 
+// Its shim has seen the end, and does not say so before the dump has failed.
+TEST_F(DumpTest, OneThatEndsJustBeforeItsDumpHasEndedAndNoDumpHasFailed) {
+  const std::string failed = folder_ + "/failed";
+  {
+    const FaultOfShims fault("shim.ended=hold=" + failed);
+    LaunchCounter(Counter());
+  }
+  const auto record =
+      ReadJsonFile<agent::TaskRecord>(absl::StrCat(tasks_folder(), "/", job_, ".1.0/task.json"));
+  ASSERT_TRUE(record.ok());
+  const pid_t init = record->init().pid();
+  OpenGate();
+  ASSERT_TRUE(PollUntil([&] { return kill(init, 0) != 0; }, kPatience));
+  ASSERT_TRUE(ArmFaults("agent.dump=error", failed, {"shim"}).ok());
+  Dump(2, "1.1");
+  EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0);
+  ASSERT_TRUE(ArmFaults("", "", {}).ok());
+  EXPECT_EQ(sink_.WhyFailed(2), "");
+  EXPECT_FALSE(DraftsLeft());
+}
+
 TEST_F(DumpTest, RestoredJobCanBeDumpedAgain) {
   LaunchCounter(Counter());
   DumpAndCommit(2, "1.1");

@@ -32,6 +32,7 @@ void RecordingSink::Send(v1::FromAgent message) {
     MutexLock lock(mutex_);
     if (message.has_report()) {
       v1::TaskRef task = message.report().task();
+      if (message.report().failed_op() != 0) failed_[message.report().failed_op()] = message.report().error();
       last_[Name(task)] = message.report();
       task.clear_cluster();  // for who does not ask of which it is
       last_[Name(task)] = message.report();
@@ -56,6 +57,12 @@ v1::OpResult RecordingSink::AwaitResult(int64_t op) {
   EXPECT_TRUE(changed_.WaitFor(
       mutex_, kPatience, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return results_.contains(op); }));
   return results_[op];
+}
+
+std::string RecordingSink::WhyFailed(int64_t op) {
+  MutexLock lock(mutex_);
+  const auto failed = failed_.find(op);
+  return failed == failed_.end() ? "" : failed->second;
 }
 
 int RecordingSink::progress_messages() {
@@ -103,6 +110,16 @@ HostTest::~HostTest() {
 
 void HostTest::NeedRoot() {
   if (geteuid() != 0) GTEST_SKIP() << "needs root: tasks get a pid namespace of their own";
+}
+
+std::string HostTest::AnotherCriu() const {
+  const std::string ours = FindCriu("").value(), another = folder_ + "/another-criu";
+  if (NewCriu(ours)->Check()->kind() != CriuKind::kOurs) return "";
+  std::string program = ReadFile(ours).value();
+  for (size_t at = 0; (at = program.find("files-as-user", at)) != std::string::npos; ++at) program[at] = 'F';
+  EXPECT_TRUE(WriteFileAtomically(another, program, 0755).ok());
+  EXPECT_EQ(NewCriu(another)->Check()->kind(), CriuKind::kAny);
+  return another;
 }
 
 void HostTest::NeedCriu() {

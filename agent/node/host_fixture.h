@@ -27,12 +27,15 @@ class RecordingSink final : public ReportSink {
   v1::TaskReport Await(const v1::TaskRef& task, const std::function<bool(const v1::TaskReport&)>& wanted);
   v1::OpResult AwaitResult(int64_t op);
   int progress_messages();
+  // What was said of an operation that failed, in any report; empty: it was not said.
+  std::string WhyFailed(int64_t op);
 
  private:
   Mutex mutex_;
   CondVar changed_;
   std::map<std::string, v1::TaskReport> last_ ABSL_GUARDED_BY(mutex_);
   std::map<int64_t, v1::OpResult> results_ ABSL_GUARDED_BY(mutex_);
+  std::map<int64_t, std::string> failed_ ABSL_GUARDED_BY(mutex_);
   int progress_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
@@ -52,6 +55,9 @@ class HostTest : public ::testing::Test {
 
   void NeedRoot();
   void NeedCriu();  // both skip the test with the reason
+  // The path of a criu that is none of CriuKind::kOurs: the same program, which says another name. Empty:
+  // this machine's is none of these either.
+  std::string AnotherCriu() const;
   virtual TaskHostOptions Options(const std::string& node = "n1") const;
   void StartHost() { host_ = NewTaskHost(Options(), sink_, SystemClock()).value(); }
   TaskHost& host() { return *host_; }

@@ -43,7 +43,7 @@ struct InspectionRequest {
   std::vector<std::string> on_gpus;  // that it holds
   bool drained = false;              // off its GPUs: nothing is to be seen of them
   bool has_criu = false;
-  CriuKind criu = CriuKind::kAny;
+  DumpingCriu criu;
   std::string no_criu;           // why this node's is not used for it
   std::string no_packet_tables;  // why its connections to elsewhere cannot be held back; empty: they can
   uid_t uid = 0;

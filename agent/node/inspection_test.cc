@@ -47,7 +47,7 @@ class ConnectedTest : public ::testing::Test {
     InspectionRequest asked;
     asked.init = init_;
     asked.has_criu = true;
-    asked.criu = CriuKind::kOurs;
+    asked.criu = {CriuKind::kOurs, std::nullopt};
     asked.no_packet_tables = no_packet_tables;
     std::atomic<pid_t> at{0};
     return Inspect(asked, at).cannot_dump;

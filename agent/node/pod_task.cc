@@ -247,6 +247,8 @@ absl::StatusOr<std::string> PodTask::PrepareImage(const v1::ToAgent& command, bo
   const auto container = verified->metadata.find(kMetadataContainer);
   if (container == verified->metadata.end())
     return absl::FailedPreconditionError("the image is not that of a pod");
+  if (const std::string why = host_.WhyNotRestored(verified->metadata); !why.empty())
+    return absl::FailedPreconditionError(why);
   {
     MutexLock lock(mutex_);
     record_.mutable_report()->set_image_bytes(verified->TotalSize().value);
@@ -329,7 +331,7 @@ void PodTask::DoDump(const v1::ToAgent& command) {
     PodDumpPlan plan;
     plan.key = {CheckpointId(command.dump().checkpoint()), id_.rank};
     plan.container = container;
-    plan.criu = host_.criu_traits.kind();
+    plan.criu = host_.CriuFor(0, 0);
     plan.work_folder = folder_;
     plan.commit_patience = CommitPatience(Record().spec().nodes(), !leaves);
     plan.metadata[kMetadataIncarnation] = std::to_string(id_.incarnation);
@@ -472,7 +474,7 @@ v1::TaskReport PodTask::Report(std::chrono::steady_clock::time_point until) {
   InspectionRequest asked;
   if (IsAlive(record.init().pid(), record.init().start_time())) asked.init = record.init().pid();
   asked.bundle = record.pod().bundle();
-  asked.criu = host_.criu_traits.kind();
+  asked.criu = host_.CriuFor(0, 0);
   const auto [inspection, hangs] = inspections_.Look(asked, until);
   const Bytes resident = !hangs.empty() ? TreeResident(asked.init) : Bytes{};
   MutexLock lock(mutex_);

@@ -1119,6 +1119,38 @@ TEST_F(EncryptedPodTest, WithAnotherKeyNothingIsRestoredAndTheImageIsNotBlamed) 
   EXPECT_FALSE(PlainFilesLeft());
 }
 
+// Its programs have a personality, which another criu loses.
+class NeedOfOursPodTest : public PodTest {
+ protected:
+  void Begin() override {
+    const std::string runc = folder_ + "/bin/runc";
+    const std::string text = ReadFile(runc).value();
+    ASSERT_TRUE(WriteFileAtomically(
+                    runc, absl::StrReplaceAll(text, {{"setsid sh", "setsid setarch linux32 sh"}}), 0755)
+                    .ok());
+    StartHost();
+  }
+  TaskHostOptions Options(const std::string& node = "n1") const override {
+    TaskHostOptions options = PodTest::Options(node);
+    options.criu_path = criu_;
+    return options;
+  }
+  std::string criu_;
+};
+
+TEST_F(NeedOfOursPodTest, IsRestoredByNoOtherCriuAndTheImageIsNotBlamed) {
+  criu_ = AnotherCriu();
+  if (criu_.empty()) GTEST_SKIP() << "needs the criu that deploy/get-criu builds";
+  Park("1.1");
+  host_.reset();
+  StartHost();
+  RestorePod("1.1");
+  const v1::TaskReport report = AwaitPhase(v1::RESTORE_FAILED, 2);
+  EXPECT_THAT(report.error(), HasSubstr(") has a personality of its own"));
+  EXPECT_TRUE(report.node_problem());
+  EXPECT_FALSE(report.image_damaged());
+}
+
 // ---- Killed. ----
 
 TEST_F(PodTest, AKilledPodEndsWhenItIsGone) {

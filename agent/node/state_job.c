@@ -451,6 +451,12 @@ static int ReadImpliesExec(void) {
   return Kept(personality(0xffffffff) == READ_IMPLIES_EXEC, "");
 }
 
+static int NotDumpable(void) {
+  MUST(prctl(PR_SET_DUMPABLE, 0));
+  AwaitGate();
+  return Kept(prctl(PR_GET_DUMPABLE) == 0, "");
+}
+
 /* Of a terminal whose last group in the foreground has ended, as between two commands of a shell. */
 static int ForegroundEnded(void) {
   a = MUST(posix_openpt(O_RDWR | O_NOCTTY));
@@ -1128,6 +1134,7 @@ static const struct {
                {"personality", Personality},
                {"address_randomization", AddressRandomization},
                {"read_implies_exec", ReadImpliesExec},
+               {"not_dumpable", NotDumpable},
                {"foreground_ended", ForegroundEnded},
                {"shell_with_jobs", ShellWithJobs},
                {"controlling_terminal", ControllingTerminal},

@@ -43,7 +43,7 @@ class StateTest : public HostTest {
   }
   // What stands in the way of a dump of it by this machine's criu.
   std::string WhyNot(int incarnation = 1) const {
-    return WhyNotDumpable(InitPid(incarnation), NewCriu(*FindCriu(""))->Check()->kind());
+    return WhyNotDumpable(InitPid(incarnation), {NewCriu(*FindCriu(""))->Check()->kind(), std::nullopt});
   }
   // The exit code of the job that has been off its node.
   int CodeAfterRestore(const std::string& state) {
@@ -143,8 +143,58 @@ INSTANTIATE_TEST_SUITE_P(
                       "not_inherited_memory", "sealed_memfd", "membarrier", "lease", "open_file_lock",
                       "process_lock", "flock", "signal_driven_io", "pipe_size", "socket_filter", "pidfd",
                       "unreaped_child", "own_proc_file", "personality", "address_randomization",
-                      "eventfd_semaphore", "foreground_ended"),
+                      "eventfd_semaphore", "foreground_ended", "not_dumpable"),
     [](const auto& info) { return info.param; });
+
+// What the criu that deploy/get-criu builds restores, and no other.
+class NeedOfOursTest : public StateTest, public ::testing::WithParamInterface<Refused> {
+ protected:
+  TaskHostOptions Options(const std::string& node = "n1") const override {
+    TaskHostOptions options = StateTest::Options(node);
+    options.criu_path = criu_;
+    return options;
+  }
+  void RestartHostWith(const std::string& criu) {
+    criu_ = criu;
+    host_.reset();
+    StartHost();
+  }
+  std::string criu_;
+};
+
+TEST_P(NeedOfOursTest, IsNotDumpedByAnotherCriu) {
+  Make(GetParam().state);
+  if (IsSkipped()) return;
+  EXPECT_THAT(WhyNotDumpable(InitPid(), {CriuKind::kAny, std::nullopt}), HasSubstr(GetParam().why));
+}
+
+TEST_P(NeedOfOursTest, IsRestoredByNoOtherCriuAndTheImageIsNotBlamed) {
+  const std::string state = GetParam().state;
+  const std::string another = AnotherCriu();
+  if (another.empty()) GTEST_SKIP() << "needs the criu that deploy/get-criu builds";
+  Make(state);
+  if (IsSkipped()) return;
+  Vacate("1.1");
+  RestartHostWith(another);
+  Restore(StateJob(state), "1.1");
+  const v1::TaskReport report = AwaitPhase(v1::RESTORE_FAILED, 2);
+  EXPECT_THAT(report.error(), HasSubstr(GetParam().why));
+  EXPECT_THAT(report.error(), HasSubstr("the one that get-criu builds does"));
+  EXPECT_TRUE(report.node_problem());
+  EXPECT_FALSE(report.image_damaged() || report.image_refused());
+  RestartHostWith("");
+  Restore(StateJob(state), "1.1", 3, 300);
+  AwaitPhase(v1::RUNNING, 3);
+  OpenGate();
+  EXPECT_EQ(AwaitPhase(v1::EXITED, 3).exit_code(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, NeedOfOursTest,
+    ::testing::Values(Refused{"eventfd_semaphore", ") has an eventfd that counts as a semaphore"},
+                      Refused{"personality", ") has a personality of its own"},
+                      Refused{"foreground_ended", ") is on a terminal whose foreground group has ended"}),
+    [](const auto& info) { return info.param.state; });
 
 // So the planner suspends it only if it cannot be checkpointed, and not because it cannot.
 TEST_F(StateTest, ATimerThatRunsOnIsReported) {

@@ -130,9 +130,9 @@ InspectionRequest Task::WhatToInspect() const {
   asked.drained = record_.gpu().drained();
   if (!asked.drained) asked.on_gpus.assign(record_.gpu().held().begin(), record_.gpu().held().end());
   asked.has_criu = host_.criu != nullptr;
-  asked.criu = host_.criu_traits.kind();
   asked.uid = record_.spec().uid();
   asked.gid = record_.spec().gid();
+  asked.criu = host_.CriuFor(asked.uid, asked.gid);
   asked.no_criu = host_.WhyNoCriuFor(asked.uid);
   asked.no_packet_tables = host_.no_packet_tables;
   asked.user = user_;

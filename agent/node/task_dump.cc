@@ -46,7 +46,7 @@ void Task::DoDump(v1::ToAgent command) {
     plan.shared_mark = NamesIn(record).SharedMemoryMark();
     plan.key = {CheckpointId(command.dump().checkpoint()), id_.rank};
     plan.init = init;
-    plan.kind = host_.criu_traits.kind();
+    plan.criu = host_.CriuFor(spec.uid(), spec.gid());
     plan.contents = &host_.contents;
     plan.work_folder = folder_;
     SIDING_RETURN_IF_ERROR(
@@ -75,6 +75,17 @@ void Task::DoDump(v1::ToAgent command) {
     return RunDump(*host_.criu, *store, plan, dumper, abandon_);
   };
   absl::Status status = run();
+  const auto seen = [&](bool frozen, bool tier_problem) {
+    const bool cut_short = absl::IsUnavailable(status) || abandon_;
+    return task::DumpEnded{frozen, cut_short, std::string(status.message()), tier_problem};
+  };
+  // It ended just as this began, or meanwhile: its end is told, and not a dump that has failed.
+  const bool has_ended = !status.ok() && !IsAlive(init, record.init().start_time());
+  if (has_ended && AwaitWord(record.init(), kEndPatience)) {
+    MutexLock lock(mutex_);
+    if (machine_.ended()) Observe(seen(false, false)).IgnoreError();
+    return;  // Work() concludes
+  }
   const bool tier_problem = IsTierProblem(status);
   const bool ends = status.ok() && !command.dump().keep_running();
   if (ends && AwaitWord(record.init(), kEndPatience)) return;  // Work() concludes
@@ -89,8 +100,7 @@ void Task::DoDump(v1::ToAgent command) {
   }
   MutexLock lock(mutex_);
   if (!status.ok()) spdlog::warn("task {}: dump {}: {}", name_, command.op(), std::string(status.message()));
-  const bool cut_short = absl::IsUnavailable(status) || abandon_;
-  Observe(task::DumpEnded{frozen, cut_short, std::string(status.message()), tier_problem}).IgnoreError();
+  Observe(seen(frozen, tier_problem)).IgnoreError();
 }
 
 }  // namespace siding

@@ -114,6 +114,8 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
       restore.image_digest().empty() || (found.ok() && found->digest == restore.image_digest());
   if (found.ok() && as_made) {
     SIDING_RETURN_IF_ERROR(CheckOwner(*found, restore.spec()));
+    if (const std::string why = host_.WhyNotRestored(found->metadata); !why.empty())
+      return absl::FailedPreconditionError(why);
     if (absl::Status known = RememberImage(*found); !known.ok()) {
       damaged = true;
       return Annotate(known, "checkpoint " + restore.checkpoint());

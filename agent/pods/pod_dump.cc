@@ -61,7 +61,7 @@ std::string WhyNotOfProcesses(const ContainerConfig& config, pid_t init) {
 
 // What would make a restore fail, and each one after it, is said before anything is done. Of a frozen
 // container.
-absl::Status CheckProcesses(const ContainerConfig& config, pid_t init, CriuKind criu) {
+absl::Status CheckProcesses(const ContainerConfig& config, pid_t init, const DumpingCriu& criu) {
   std::string why = WhyNotDumpable(init, criu);
   if (why.empty()) why = WhyNotOfProcesses(config, init);
   return why.empty() ? absl::OkStatus() : absl::FailedPreconditionError(why);
@@ -118,7 +118,9 @@ absl::Status RunPodDump(ContainerRuntime& runtime, ImageStore& store, const PodD
   SIDING_RETURN_IF_ERROR(SaveContainerFiles(config, draft->path(), &abandon));
   // The kubelet is not frozen: what it has written anew meanwhile is in the image by a name that is gone.
   SIDING_RETURN_IF_ERROR(CheckProcesses(config, init, plan.criu));
-  SIDING_ASSIGN_OR_RETURN(const Manifest manifest, draft->Seal(plan.metadata));
+  auto metadata = plan.metadata;
+  if (std::string need = FindNeedOfOurs(init); !need.empty()) metadata[kMetadataNeedsOurs] = std::move(need);
+  SIDING_ASSIGN_OR_RETURN(const Manifest manifest, draft->Seal(std::move(metadata)));
   SIDING_RETURN_IF_ERROR(FaultAt<"agent.pod.sealed: a pod's image is whole, nobody has been told">());
   const StillHeld held = [&]() -> absl::Status {
     SIDING_ASSIGN_OR_RETURN(const bool paused, runtime.IsPaused(plan.container));

@@ -16,8 +16,8 @@ namespace siding {
 
 struct PodDumpPlan {
   ImageKey key;
-  ContainerRef container;          // paused
-  CriuKind criu = CriuKind::kAny;  // that its runtime runs
+  ContainerRef container;  // paused
+  DumpingCriu criu;        // that its runtime runs
   std::string work_folder;
   std::map<std::string, std::string> metadata;
   Duration commit_patience{0};  // see CommitPatience() in agent/checkpoint/dump_steps.h

@@ -25,6 +25,8 @@ using ::testing::HasSubstr;
 
 // Verbs for which there is a file hang-VERB never come back; what they have started neither hears nor ends.
 // With deaf-criu missing it ends as soon as runc has: so does a CRIU that is asked, and it undoes its work.
+// With write-VERB what it has started writes pages, and hears nothing meanwhile: until it has a line from the
+// named pipe of that name, or for ever if it is none.
 constexpr char kScript[] = R"(#!/bin/sh
 while [ $# -gt 0 ]; do case $1 in --root) shift 2;; *) break;; esac; done
 if [ -e "HERE/hang-$1" ]; then
@@ -35,6 +37,12 @@ if [ -e "HERE/hang-$1" ]; then
     setsid sh -c 'echo $$ > HERE/criu; cat HERE/life; : > HERE/undone' > /dev/null 2>&1 &
   fi
   exec 3> HERE/life  # when runc has ended, so has this
+  wait
+fi
+if [ -e "HERE/write-$1" ]; then
+  sh -c 'exec 2> /dev/null; echo $$ > HERE/criu
+    if [ -p "$0" ]; then read -r line < "$0"; echo page >> HERE/pages; else while echo page >> HERE/pages; do :; done; fi' \
+    "HERE/write-$1" > /dev/null 2>&1 &
   wait
 fi
 case $1 in
@@ -104,6 +112,33 @@ TEST_F(RuncTest, CriuMayUndoWhatItHasBegun) {
   ASSERT_TRUE(Comes(done));
   EXPECT_TRUE(absl::IsAborted(done.get()));
   EXPECT_TRUE(Exists("undone"));
+}
+
+// A large image, or storage that is slow. What other calls and an undoing have of time says nothing of it.
+TEST_F(RuncTest, ACriuThatWritesHasAllTheTimeOfACheckpoint) {
+  constexpr std::chrono::microseconds kNone{1};
+  ASSERT_EQ(mkfifo(At("write-checkpoint").c_str(), 0600), 0);
+  auto done = std::async(std::launch::async, [&] {
+    return Checkpoint({.usual = kNone, .checkpoint = 100 * kPatience, .undo = kNone});
+  });
+  AwaitCriu();
+  Write("line", "go on\n");
+  ASSERT_EQ(std::system(absl::StrCat("cat ", At("line"), " > ", At("write-checkpoint")).c_str()), 0);
+  ASSERT_TRUE(Comes(done));
+  EXPECT_TRUE(done.get().ok());
+  EXPECT_EQ(Read("pages"), "page\n");
+}
+
+// Nobody wants its image any more, and it asks nobody before it has written all of it.
+TEST_F(RuncTest, ACriuThatWritesIsEndedWhereItIsGivenUp) {
+  Write("write-checkpoint");
+  auto done = std::async(std::launch::async, [&] { return Checkpoint({.undo = kMoment}); });
+  const pid_t criu = AwaitCriu();
+  EXPECT_TRUE(Eventually([&] { return Exists("pages"); }));
+  abandon_ = true;
+  ASSERT_TRUE(Comes(done));
+  EXPECT_TRUE(absl::IsAborted(done.get()));
+  EXPECT_FALSE(ReadProcessStat(criu) && ReadProcessStat(criu)->state != 'Z');
 }
 
 TEST_F(RuncTest, ACheckpointDoesNotTakeForEver) {

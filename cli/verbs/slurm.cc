@@ -58,7 +58,7 @@ void AddSlurm(CLI::App& app, Session& session) {
   CLI::App& cleanup =
       *slurm.add_subcommand("cleanup",
                             "delete siding's reservations, free the jobs whose nodes it chose, resume those "
-                            "it suspended; for when siding's controller is gone");
+                            "it suspended, set nice values back; for when siding's controller is gone");
   cleanup.add_flag("--dry-run", flags->dry_run, "only say what would be done");
   cleanup.add_option("--backend", flags->backend, "any, library (libslurm) or tools (scontrol and others)")
       ->capture_default_str();

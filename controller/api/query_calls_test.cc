@@ -201,7 +201,7 @@ class PlanCallsTest : public QueryCallsTest {
     status_ = service_.PlanRequest(call_, &request_, &plan);
     return plan;
   }
-  v1::ExplainResponse Explained(int64_t job, bool compare) {
+  v1::ExplainResponse Explained(int64_t job, bool compare = false) {
     v1::ExplainRequest request;
     request.set_id(job);
     request.set_compare(compare);
@@ -210,33 +210,23 @@ class PlanCallsTest : public QueryCallsTest {
     return response;
   }
 
-  v1::Job Explained(int64_t job) {
-    grpc::ClientContext context;
-    v1::ExplainRequest request;
-    request.set_id(job);
-    v1::ExplainResponse response;
-    status_ = stub_->Explain(&context, request, &response);
-    return response.job();
-  }
-
   int64_t first_ = 0;
   v1::SubmitRequest request_;
 };
 
 TEST_F(PlanCallsTest, AJobThatMadeWaySaysWhenItIsBackToThoseWhoMayAct) {
   request_.mutable_spec()->set_walltime_us(60'000'000);
-  grpc::ClientContext context;
   v1::SubmitResponse submitted;
-  ASSERT_TRUE(stub_->Submit(&context, request_, &submitted).ok());
+  ASSERT_TRUE(service_.Submit(call_, &request_, &submitted).ok());
   Settle();
   const int64_t victim = submitted.plan().steps(0).job();
   Settle();
-  const v1::Job job = Explained(victim);
-  EXPECT_TRUE(status_.ok()) << status_.error_message();
+  const v1::Job job = Explained(victim).job();
+  EXPECT_TRUE(status_.ok()) << status_.message();
   EXPECT_GT(job.back().predicted_us(), 0);
   EXPECT_EQ(job.back().because().kind(), v1::Back::WALLTIME);
   EXPECT_EQ(job.back().because().job(), submitted.id());
-  EXPECT_FALSE(Explained(first_ == victim ? first_ + 1 : first_).has_back()) << "it runs";
+  EXPECT_FALSE(Explained(first_ == victim ? first_ + 1 : first_).job().has_back()) << "it runs";
 }
 
 TEST_F(PlanCallsTest, OnlySoManyThatAreLeftAloneAreNamedAndAllAreCounted) {

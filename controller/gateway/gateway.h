@@ -9,10 +9,10 @@
 #include "absl/status/status.h"
 #include "common/limited_log.h"
 #include "common/mutex.h"
-#include "controller/engine/agents.h"
 #include "controller/engine/engine.h"
 #include "controller/gateway/node_pace.h"
 #include "controller/identity/identity.h"
+#include "controller/platform/agents.h"
 #include "siding/v1/agent.grpc.pb.h"
 
 namespace siding {

@@ -13,14 +13,13 @@
 #include "common/clock.h"
 #include "common/status.h"
 #include "controller/manager/outlook.h"
-#include "controller/manager/pod_agents.h"
-#include "controller/manager/pod_nodes.h"
-#include "controller/manager/seal_file.h"
 #include "controller/platform/kubernetes/client/curl_transport.h"
 #include "controller/platform/kubernetes/client/guarded_transport.h"
 #include "controller/platform/kubernetes/client/rights.h"
 #include "controller/platform/kubernetes/kubernetes_platform.h"
 #include "controller/platform/kubernetes/objects/admission.h"
+#include "controller/platform/kubernetes/reconcile/seal_file.h"
+#include "controller/platform/kubernetes/speak/pod_speaker.h"
 
 namespace siding {
 namespace {
@@ -89,25 +88,14 @@ class Narrator {
 
 class KubernetesSession final : public ClusterManagerSession, public kubernetes::PlatformListener {
  public:
-  KubernetesSession(Engine& engine, kubernetes::KubernetesPlatform& platform, PodSpeaker& speaker,
-                    const Clock& clock)
-      : engine_(engine), platform_(platform), speaker_(speaker), clock_(clock), narrator_(engine, platform) {
-    speaker_.SetBell([this] { platform_.Wake(); });
-    platform_.Start(*this);
+  KubernetesSession(Engine& engine, kubernetes::KubernetesPlatform& platform,
+                    kubernetes::NodeSpeaker& speaker)
+      : engine_(engine), platform_(platform), narrator_(engine, platform) {
+    platform_.Start(*this, speaker);
   }
-  ~KubernetesSession() override {
-    speaker_.SetBell(nullptr);
-    platform_.Stop();
-    speaker_.Leave();
-  }
+  ~KubernetesSession() override { platform_.Stop(); }
 
   void OnChanges(ManagerChanges changes) override { engine_.OnManager(std::move(changes)); }
-  std::vector<kubernetes::Eviction> OnRound(const kubernetes::ClusterNow& now) override {
-    return speaker_.Round(now, clock_.Now());
-  }
-  void OnAnswer(const kubernetes::Eviction& asked, const absl::Status& answer) override {
-    speaker_.OnAnswer(asked, answer);
-  }
   std::optional<kubernetes::Outlook> OutlookOf(JobId id) override {
     std::optional<kubernetes::Outlook> outlook;
     engine_.Read([&](const ClusterState& state) {
@@ -132,8 +120,6 @@ class KubernetesSession final : public ClusterManagerSession, public kubernetes:
  private:
   Engine& engine_;
   kubernetes::KubernetesPlatform& platform_;
-  PodSpeaker& speaker_;
-  const Clock& clock_;
   const Narrator narrator_;
 };
 
@@ -149,11 +135,7 @@ class KubernetesManager final : public ClusterManager {
   Platform& platform() override { return *platform_; }
   int64_t lost_messages() const override { return platform_->lost_events(); }
   AgentLink& Around(AgentLink& agents) override {
-    if (saves_) {
-      speaker_ = std::make_unique<PodNodes>(agents);
-    } else {
-      speaker_ = std::make_unique<PodAgents>(agents, heartbeat_);
-    }
+    speaker_ = kubernetes::NewPodSpeaker(saves_, agents, heartbeat_);
     return *speaker_;
   }
   AgentEvents& Around(AgentEvents& engine) override {
@@ -161,7 +143,7 @@ class KubernetesManager final : public ClusterManager {
     return *speaker_;
   }
   absl::StatusOr<std::unique_ptr<ClusterManagerSession>> Connect(Engine& engine) override {
-    return std::make_unique<KubernetesSession>(engine, *platform_, *speaker_, clock_);
+    return std::make_unique<KubernetesSession>(engine, *platform_, *speaker_);
   }
 
  private:
@@ -170,17 +152,18 @@ class KubernetesManager final : public ClusterManager {
     options.left_alone = config.leave_alone;
     options.space = config.space;
     options.saves = config.saves;
+    options.host_paths = config.host_paths;
     options.seal_keeper = &seal;
     return options;
   }
 
   const SteadyClock
       clock_;  // pauses and beats must not end, or fall due at once, where the time of day jumps
-  SealFile seal_;
+  kubernetes::SealFile seal_;
   const Duration heartbeat_;
   const bool saves_;
   const std::unique_ptr<kubernetes::KubernetesPlatform> platform_;
-  std::unique_ptr<PodSpeaker> speaker_;
+  std::unique_ptr<kubernetes::PodSpeaker> speaker_;
 };
 
 }  // namespace
@@ -203,7 +186,7 @@ absl::StatusOr<std::vector<std::string>> CheckKubernetes(const KubernetesConfig&
 absl::StatusOr<std::unique_ptr<kubernetes::Webhook>> ServeWebhook(const KubernetesConfig& config) {
   const WebhookConfig& files = config.webhook;
   if (!config.on || files.port == 0) return nullptr;
-  const kubernetes::AdmissionRules rules{config.leave_alone, config.saves};
+  const kubernetes::AdmissionRules rules{config.leave_alone, config.saves, config.host_paths};
   return kubernetes::Webhook::Start(
       {files.address, files.port, files.certificate, files.key},
       [rules](const std::string& body) -> absl::StatusOr<std::string> {

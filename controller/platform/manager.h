@@ -85,7 +85,10 @@ struct DesiredState {
   struct Job {
     bool suspended = false;     // its slots are free for others
     std::vector<NodeId> nodes;  // where it is to start; empty: anywhere
-    std::string why;            // for people: "makes way for job 42"
+    std::string why;            // for people: "makes way for job 42"; empty: nothing to say
+    // It comes back: where the manager starts only so many of a group at a time, before those of the group
+    // that have not been started yet.
+    bool before_siblings = false;
     bool operator==(const Job&) const = default;
   };
   // Of a job that goes on, by whatever the manager makes in the place of what ended (a pod, by its owner):

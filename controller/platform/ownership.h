@@ -33,6 +33,9 @@ struct Ownership {
   // What a frozen job holds is siding's to give away, so siding has to see that there is room before it
   // continues. Otherwise the manager does both.
   bool siding_makes_room = true;
+  // Others are given the place of a frozen job, but for its memory. Otherwise it has all that it requested
+  // for as long as it is there.
+  bool frozen_gives_way = true;
   // siding ends it when its walltime is over.
   bool siding_limits = true;
   // A request that waits for nodes as they become free waits in a queue, whose owner starts it. Otherwise
@@ -43,11 +46,12 @@ struct Ownership {
 // Of siding's own queue.
 inline constexpr Ownership kOwnQueue;
 // Of a cluster manager that starts, ends and limits its jobs itself, as Slurm does.
-inline constexpr Ownership kManagedQueue{false, false, false, false};
+inline constexpr Ownership kManagedQueue{false, false, false, true, false};
 
 // Of Kubernetes: a pod that is evicted is made again by its owner, a Job for instance.
-// One with a deadline names siding as the one who finds its node.
-inline constexpr Ownership kEvictedPods{false, true, false, false, false};
+// One with a deadline names siding as the one who finds its node. What a frozen one has requested its
+// scheduler and its kubelet count as taken.
+inline constexpr Ownership kEvictedPods{false, true, false, false, false, false};
 
 inline const Ownership& OwnershipOf(const JobSpec& spec) {
   if (spec.cluster_manager.empty()) return kOwnQueue;

@@ -29,6 +29,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     WhyNotDumpablePersonality(text, criu);
   }
   WhyNotDumpableShell(1, text, text);
+  WhyNotDumpableOwner(text, {1, 1});
+  FindForegroundEnded({text, text});
   WhyNotDumpablePipe(text);
   WhyNotDumpableTimer(text);
   PosixTimerThatRunsOn(text);

@@ -49,13 +49,16 @@ class Siding:
         self.socket, self.log = self.dir / "siding.sock", self.dir / "log"
         self.agent_log = self.dir / "agent.log"
         self.controller = self.agent = None
+        self.same = self.dir / "same"  # on all nodes, which are of this machine
+        self.same.mkdir()
         self.agents = {}  # by the names of their nodes; `agent` is the one that was started last
         (self.dir / "policy.yaml").write_text(POLICY)
         (self.dir / "kubeconfig").write_text(bed.kubeconfig("siding", "tokenFile: token"))
         (self.dir / "token").write_text(self._make_account())
         (self.dir / "sidingd.yaml").write_text(
             f"socket: {self.socket}\nstate_dir: {self.dir}/controller\npolicy: {self.dir}/policy.yaml\nheartbeat: 1s\n"
-            f"kubernetes:\n  mode: {mode}\n  kubeconfig: {self.dir}/kubeconfig\n")
+            f"kubernetes:\n  mode: {mode}\n  kubeconfig: {self.dir}/kubeconfig\n"
+            f"  host_paths: {{read_write: {self.same}}}\n")
 
     def _make_account(self):
         """With the rights that are shipped; its token."""

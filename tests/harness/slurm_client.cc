@@ -2,7 +2,7 @@
 //
 //   siding-test-slurm any|library|tools jobs|nodes|partitions|reservations|settings|about
 //   siding-test-slurm BACKEND order suspend|resume JOB
-//   siding-test-slurm BACKEND update JOB KEY=VALUE...    nodes, reservation, admin_comment, comment
+//   siding-test-slurm BACKEND update JOB KEY=VALUE...    nodes, reservation, admin_comment, comment, nice
 //   siding-test-slurm BACKEND reserve NAME NODES USERS SECONDS
 //   siding-test-slurm BACKEND unreserve NAME
 //   siding-test-slurm BACKEND reconcile JSON    {"jobs": {"4": {"nodes": ["a"], "why": "x"}},
@@ -40,6 +40,7 @@ Json ToJson(const QueueJob& j) {
   return {{"id", j.id.value()},
           {"array", j.array.value()},
           {"array_tasks", j.array_tasks},
+          {"array_task", j.array_task ? Json(*j.array_task) : Json()},
           {"name", j.name},
           {"uid", j.uid},
           {"gid", j.gid},
@@ -58,6 +59,7 @@ Json ToJson(const QueueJob& j) {
           {"memory_per_node", j.memory_per_node.value},
           {"gpus_per_node", j.gpus_per_node},
           {"priority", j.priority},
+          {"nice", j.nice},
           {"held", j.held},
           {"requeueable", j.requeueable},
           {"restarts", j.restarts},
@@ -117,12 +119,14 @@ absl::Status PrintSettings(Client& client) {
                      {"requeue_hold_exits", settings.requeue_hold_exits},
                      {"requeues", settings.requeues},
                      {"keeps_output", settings.keeps_output},
-                     {"task_prolog", settings.task_prolog}})
+                     {"task_prolog", settings.task_prolog},
+                     {"priority_by_age", settings.priority_by_age}})
             << "\n";
   return absl::OkStatus();
 }
 
 absl::Status Order(Client& client, const Words& words) {
+  SIDING_RETURN_IF_ERROR(client.Jobs().status());  // who gives orders has seen the queue
   for (Verb verb : {Verb::kSuspend, Verb::kResume}) {
     if (ToString(verb) == words.at(1)) return client.Do(JobNumber(std::stoul(words.at(2))), verb);
   }
@@ -130,6 +134,7 @@ absl::Status Order(Client& client, const Words& words) {
 }
 
 absl::Status Update(Client& client, const Words& words) {
+  SIDING_RETURN_IF_ERROR(client.Jobs().status());
   JobChange change;
   for (size_t i = 2; i < words.size(); ++i) {
     const std::pair<std::string, std::string> word = absl::StrSplit(words[i], absl::MaxSplits('=', 1));
@@ -141,6 +146,8 @@ absl::Status Update(Client& client, const Words& words) {
       change.admin_comment = word.second;
     } else if (word.first == "comment") {
       change.comment = word.second;
+    } else if (word.first == "nice") {
+      change.nice = std::stoll(word.second);
     } else {
       return absl::InvalidArgumentError("no such key: " + word.first);
     }
@@ -168,7 +175,8 @@ DesiredState ToDesired(const Json& json, Time now) {
   DesiredState desired;
   for (const auto& [job, wanted] : json.at("jobs").items()) {
     desired.jobs[JobId(std::stoul(job))] = {.nodes = Nodes(wanted.value("nodes", Json::array())),
-                                            .why = wanted.value("why", "")};
+                                            .why = wanted.value("why", ""),
+                                            .before_siblings = wanted.value("before_siblings", false)};
   }
   for (const auto& [job, wanted] : json.at("kept").items()) {
     desired.kept[JobId(std::stoul(job))] = {Nodes(wanted.at("nodes")), wanted.at("user"),
@@ -182,8 +190,9 @@ absl::Status Reconcile(Client& client, const Words& words) {
   const DesiredState desired = ToDesired(Json::parse(words.at(1)), now);
   SIDING_ASSIGN_OR_RETURN(const auto jobs, client.Jobs());
   SIDING_ASSIGN_OR_RETURN(const auto reservations, client.Reservations());
+  SIDING_ASSIGN_OR_RETURN(const Settings settings, client.LoadSettings());
   Json said = Json::array();
-  for (const Step& step : StepsTowards(desired, *jobs, *reservations, now)) {
+  for (const Step& step : StepsTowards(desired, *jobs, *reservations, now, settings.priority_by_age)) {
     for (const std::string& action : step.actions) said.push_back(step.target + ": " + action);
     SIDING_RETURN_IF_ERROR(Apply(client, step));
   }

@@ -81,6 +81,13 @@ class Rendered(unittest.TestCase):
     def test_more_of_the_configuration_is_passed_on(self):
         self.assertEqual(self.sidingd("config: {heartbeat: 1s}")["heartbeat"], "1s")
 
+    def test_folders_that_are_the_same_on_all_nodes_are_passed_on(self):
+        self.assertNotIn("host_paths", self.sidingd(WITH_AGENTS)["kubernetes"])
+        for said, written in (("{readOnly: [/a]}", {"read_only": ["/a"], "read_write": []}),
+                              ("{readWrite: [/a, /b]}", {"read_only": [], "read_write": ["/a", "/b"]})):
+            values = WITH_AGENTS.replace("mode: checkpointing", f"mode: checkpointing, hostPaths: {said}")
+            self.assertEqual(self.sidingd(values)["kubernetes"]["host_paths"], written)
+
     def test_agents_need_certificates_and_a_namespace_of_their_own(self):
         self.assert_refused(WITH_AGENTS.replace("siding-tls", '""'), "agent.enabled needs tls.secret")
         self.assert_refused(WITH_AGENTS.replace("args", "namespace: siding, args"), "agent.namespace: expected another")

@@ -27,7 +27,7 @@ OURS = {
     "controller/engine/decide": ["controller/engine/state", *ENGINE_EDGES],
     "controller/engine/act": ["controller/engine/state", *ENGINE_EDGES],
     "controller/engine/observe": ["controller/engine/state", "controller/engine/decide", "controller/engine/act", *ENGINE_EDGES],
-    "controller/platform": ["model", "common"],
+    "controller/platform": ["model", "common", "siding/v1"],
     "controller/platform/slurm": SLURM_EDGES + ["controller/platform"],
     # What speaks to Slurm knows nobody; the platform above joins what watches with what reconciles.
     "controller/platform/slurm/client": SLURM_EDGES,
@@ -42,6 +42,9 @@ OURS = {
                                              "controller/platform/manager.h", "model", "common"],
     "controller/platform/kubernetes/reconcile": ["controller/platform/kubernetes/client", "controller/platform/kubernetes/objects",
                                                  "controller/platform/kubernetes/watch", "controller/platform/manager.h", "model", "common"],
+    "controller/platform/kubernetes/speak": ["controller/platform/kubernetes/client", "controller/platform/kubernetes/objects",
+                                             "controller/platform/kubernetes/watch", "controller/platform/agents.h",
+                                             "controller/platform/manager.h", "controller/wire", "model", "common", "siding/v1"],
     "controller/platform/kubernetes/fake": ["controller/platform/kubernetes/client", "common"],
     "controller/journal": ["model", "common"],
     "agent": ["model", "store", "common", "siding/v1", *SPANK_WIRE],

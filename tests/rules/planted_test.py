@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 class Planted(unittest.TestCase):
     def test_each_can_be_planted(self):
-        patches = sorted((ROOT / "tests" / "simulation" / "planted").glob("*.patch"))
+        patches = sorted((ROOT / "tests" / "simulation" / "planted").rglob("*.patch"))
         self.assertTrue(patches)
         for patch in patches:
             with self.subTest(patch.stem):

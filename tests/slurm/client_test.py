@@ -22,7 +22,7 @@ class ByLibrary(ClientCase):
 
     def test_settings_are_those_in_force(self):
         self.assertEqual(self.client("settings"), {"requeue_exits": [99], "requeue_hold_exits": [98], "requeues": True, "keeps_output": True,
-                                                   "task_prolog": ""})
+                                                   "task_prolog": "", "priority_by_age": 0})
 
     def test_nodes_and_comments_are_set_and_removed(self):
         job = self.sleeper("--hold")
@@ -30,6 +30,24 @@ class ByLibrary(ClientCase):
         self.assertLessEqual({"only_on": ["node1"], "admin_comment": "a b=c", "comment": "d"}.items(), self.one(job).items())
         self.client("update", job, "nodes=", "admin_comment=")
         self.assertLessEqual({"only_on": [], "admin_comment": "", "comment": "d"}.items(), self.one(job).items())
+
+    def test_an_element_with_the_number_of_its_array_is_told_alone(self):
+        array = self.sleeper("-a", "1-2")
+        elements = wait_for("both elements to run", lambda: len(found := [j for j in self.client("jobs") if j["array"] == array
+                                                                          and j["phase"] == RUNNING]) == 2 and [j["id"] for j in found])
+        self.assertIn(array, elements)
+        [other] = [e for e in elements if e != array]
+        self.client("update", array, "admin_comment=x", "nice=5")
+        self.client("order", "suspend", array)
+        self.until(array, phase=SUSPENDED)
+        self.assertLessEqual({"admin_comment": "x", "nice": 5}.items(), self.one(array).items())
+        self.assertLessEqual({"admin_comment": "", "nice": 0, "phase": RUNNING}.items(), self.one(other).items())
+
+    def test_a_nice_value_counts_at_once(self):
+        job = self.sleeper("--begin=now+1hour")
+        before = self.one(job)["priority"]
+        self.client("update", job, "nice=-3")
+        self.assertLessEqual({"nice": -3, "priority": before + 3}.items(), self.one(job).items())
 
     def test_a_reservation_keeps_nodes_for_its_users_beside_what_runs_there(self):
         self.running()
@@ -94,7 +112,7 @@ class BothSayTheSame(ClientCase):
         self.slurm.run("scontrol", "suspend", suspended)
         held = self.running("--mem-per-cpu=10", "-c2", "-J", "a name")
         self.slurm.run("scontrol", "requeuehold", held)
-        self.sleeper("--hold", "-w", "node2", "--no-requeue")
+        self.sleeper("--hold", "-w", "node2", "--no-requeue", "--nice=7")
         self.sleeper("-a", "1-3%1", "--exclusive")
         self.assertGreaterEqual(len(self.assert_same("jobs")), 7)
 

@@ -18,7 +18,7 @@ constexpr Duration kKeptBeyond = std::chrono::minutes(10);
 constexpr char kWaitsItsTurn[] = "waits its turn, no job makes way: ";
 constexpr char kHasNoNodesYet[] = "is to start as soon as can be: ";
 
-// `nodes`: where it is to start; empty: anywhere. `alone`: it can nowhere else.
+// `nodes`: where it is to start; empty: anywhere. `alone`: it can nowhere else. "": nothing is to be said.
 std::string WhyLikeThis(const JobRecord& job, const std::vector<NodeId>& nodes, bool alone) {
   std::vector<std::string> why;
   if (job.displaced_by != JobId())
@@ -27,7 +27,8 @@ std::string WhyLikeThis(const JobRecord& job, const std::vector<NodeId>& nodes, 
   if (!nodes.empty())
     why.push_back(absl::StrCat("continues on ", absl::StrJoin(nodes, ",", name),
                                alone ? ", where alone its image is" : ""));
-  return why.empty() ? "stays frozen until it is resumed" : absl::StrJoin(why, "; ");
+  if (why.empty() && job.in_ram) return "stays frozen until it is resumed";
+  return absl::StrJoin(why, "; ");
 }
 
 bool IsFrozen(const JobRecord& job) {
@@ -58,7 +59,10 @@ DesiredState DesiredStateBuilder::Build() const {
       }
     }
     wanted.why = WhyLikeThis(job, wanted.nodes, alone);
-    const bool anything = wanted.suspended || !wanted.nodes.empty() || job.displaced_by != JobId();
+    // What is made in the place of what ended has no siblings that it queues with.
+    wanted.before_siblings = !HoldsNodes(job.state) && !platform_.continues_jobs();
+    const bool anything =
+        wanted.suspended || wanted.before_siblings || !wanted.nodes.empty() || job.displaced_by != JobId();
     if (anything) desired.jobs[id] = std::move(wanted);
   }
   // Nodes with a frozen job are kept until it continues: to the manager their slots look free.

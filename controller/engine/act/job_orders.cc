@@ -63,7 +63,7 @@ void JobOrders::Act(const JobRecord& job) {
       if (job.state == JobState::kDumping) dump.set_notice_us(job.current.notice.count());
       const Duration predicted = std::max(Duration(0), job.current.predicted - job.state_since);
       // No request waits for the image of a job that is parked in RAM.
-      if (!job.in_ram) dump.set_patience_us((3 * predicted + kDumpPatience).count());
+      if (!job.in_ram || KeepsItsNodes(job)) dump.set_patience_us((3 * predicted + kDumpPatience).count());
       dump.set_lock_patience_us(LockPatience(job).count());
     };
     // Running under an operation: it has been told that it will be frozen. A kill does not wait for that.

@@ -138,7 +138,7 @@ bool PlanWatch::WillLeave(const Plan& plan, const JobRecord& job) const {
   const auto step = std::find_if(plan.steps.begin(), plan.steps.end(), [&](const PlanStep& s) {
     return s.job == job.id && !s.early && s.begin != Time{};
   });
-  if (step == plan.steps.end()) return false;
+  if (step == plan.steps.end() || KeepsItsNodes(job)) return false;
   const PlanStep* early = EarlyStepOf(plan, job.id);
   if (early != nullptr && CannotBeMade(*early, job)) return false;
   const bool image_under_way = job.state == JobState::kDumping || job.state == JobState::kCommitting;

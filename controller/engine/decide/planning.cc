@@ -90,7 +90,7 @@ Snapshot Planning::TakeSnapshot(const std::vector<JobId>& requests) const {
     if (job.current.event == JobEvent::kOrderDump && job.current.tier == Tier::kShared &&
         (IsReleasing(job) || job.in_ram))
       snapshot.shared.in_flight += cluster_.ImageOf(job);
-    if (job.in_ram) continue;
+    if (job.in_ram && !KeepsItsNodes(job)) continue;
     JobView view = ViewOf(job);
     view.methods_back_at = job.methods_back_at;
     for (const auto& [method, why] : job.lost_methods) {
@@ -147,6 +147,9 @@ Snapshot Planning::TakeSnapshot(const std::vector<JobId>& requests) const {
     } else if (job.state != JobState::kRunning && !IsArriving(job.state)) {
       view.methods = {};  // between two states: it can be asked again in a moment
       view.methods_note = absl::StrCat("is ", ToString(job.state));
+      if (job.state == JobState::kSuspended)
+        absl::StrAppend(&view.methods_note, ", and to ", job.spec.cluster_manager,
+                        " has all that it requested; resume or vacate it");
     }
     snapshot.jobs.push_back(std::move(view));
   }

@@ -153,8 +153,11 @@ void Requests::WithdrawOrders() {
     if (behind_it ? !RequestNeedsItsNodes(*job) : job->current.request != JobId()) leaving.push_back(job);
   }
   for (const JobRecord* job : leaving) {
-    const bool needed = std::any_of(requests.begin(), requests.end(),
-                                    [&](const JobRecord* request) { return IsFor(*request, job->nodes); });
+    // What a request leaves that is back in the queue is kept for nobody, and nobody is to be ended for it.
+    const bool is_ended = job->state == JobState::kKilling;
+    const bool needed = std::any_of(requests.begin(), requests.end(), [&](const JobRecord* request) {
+      return IsFor(*request, job->nodes) && !(is_ended && IsQueued(*request));
+    });
     if (needed && !job->in_ram) continue;
     JobMoved move;
     move.event = job->state == JobState::kKilling      ? JobEvent::kThawed

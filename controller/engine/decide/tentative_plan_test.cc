@@ -72,6 +72,17 @@ TEST_F(TrialTest, NoMoreIsTakenThanAnAllowanceThatJobsShare) {
   const Plan refused = MakePlans(task_).front();
   EXPECT_FALSE(refused.feasible);
 }
+TEST_F(TrialTest, AllowancesOfDifferentNamesAreNotShared) {
+  task_.requests = {MakeRequest(2)};
+  task_.alone = MakeSnapshot(3, {MakeJob(1, {0}, {Method::kSuspend}), MakeJob(2, {1}, {Method::kSuspend}),
+                                 MakeJob(3, {2}, {Method::kKill})});
+  task_.allowances[JobId(1)] = {{"the disruption budget d/b", 1, 1}};
+  task_.allowances[JobId(2)] = {{"the disruption budget e/b", 1, 1}};
+  const std::vector<Plan> plans = MakePlans(task_);
+  std::set<JobId> victims;
+  for (const PlanStep& step : plans.front().steps) victims.insert(step.job);
+  EXPECT_EQ(victims, (std::set{JobId(1), JobId(2)}));
+}
 // The engine's lock may be held meanwhile.
 TEST_F(TrialTest, AnAllowanceOfManyTakesTwoPlans) {
   std::vector<JobView> jobs;

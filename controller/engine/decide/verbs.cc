@@ -109,7 +109,8 @@ absl::Status Verbs::Vacate(const JobRecord& job, Tier tier) {
   SIDING_RETURN_IF_ERROR(MayBeSavedTo(job, tier));
   if (const ManagedJob* queued = manager_.QueuedAs(job.id); queued != nullptr && queued->suspended)
     return NotInState(job, absl::StrCat("it was suspended in ", job.spec.cluster_manager));
-  if (!OwnershipOf(job.spec).siding_makes_room && job.state == JobState::kSuspended) {
+  const bool stays_suspended = !OwnershipOf(job.spec).siding_makes_room && !platform_.continues_jobs();
+  if (stays_suspended && job.state == JobState::kSuspended) {
     return NotInState(job, absl::StrCat("resume it first: ", job.spec.cluster_manager,
                                         " would hold a job that left while it was suspended"));
   }

@@ -112,8 +112,9 @@ void ManagedQueue::FollowWaitingAll() {
 
 // A deadline job that is new, was cancelled (here: while it was held), or has a number that is used again.
 bool ManagedQueue::MayEnlist(const ManagedJob& queued) const {
-  if (!platform_.steers() || queued.spec.kind != JobKind::kOnDemand || queued.phase == ManagedPhase::kOver)
-    return false;
+  if (!platform_.steers() || queued.spec.kind != JobKind::kOnDemand) return false;
+  // Nobody is to make way for what only ends.
+  if (queued.phase == ManagedPhase::kOver || queued.phase == ManagedPhase::kEnding) return false;
   if (queued.phase == ManagedPhase::kWaiting && !queued.may_start) return false;
   const auto known = state_.jobs.find(queued.id);
   if (known == state_.jobs.end()) return true;
@@ -194,7 +195,9 @@ void ManagedQueue::FollowRequest(const JobRecord& job, const ManagedJob* queued)
   JobMoved move;
   move.reason = WhatIsSaid(manager, queued);
   const bool held = !over && queued->phase == ManagedPhase::kWaiting && !queued->may_start;
-  if ((over || held) && job.state == JobState::kPending) {
+  // Its end may take long, where its node is away.
+  const bool ends = !over && queued->phase == ManagedPhase::kEnding;
+  if ((over || held || ends) && job.state == JobState::kPending) {
     move.event = JobEvent::kCancelled;
   } else if (over) {
     move.exit_code = ExitCodeOf(queued);

@@ -211,6 +211,33 @@ TEST_F(PodsTest, AVictimRunsOnWhenItsRequestIsOver) {
   Gone(kExpress);
   EXPECT_EQ(State(kBatchJob), JobState::kRunning);
 }
+// Its pods are being deleted, and have not gone.
+TEST_F(PodsTest, NobodyMakesWayForARequestThatOnlyEnds) {
+  cluster_.slow_kill = {"a"};
+  MakeWay();
+  ManagedJob ending = Deadline(kExpress);
+  ending.phase = ManagedPhase::kEnding;
+  Say(ending);
+  EXPECT_EQ(State(kExpress), JobState::kCancelled);
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+  ending.state = "as before";
+  Say(ending);
+  EXPECT_EQ(State(kExpress), JobState::kCancelled) << "it is no new one";
+}
+// For one that waits in the queue nothing is kept: others would take the room.
+TEST_F(PodsTest, AVictimRunsOnWhenItsRequestIsBackInTheQueue) {
+  policy_.when_late = WhenLate::kBestEffort;
+  engine_->SetPolicy(policy_);
+  cluster_.slow_kill = {"a"};
+  MakeWay();
+  ASSERT_EQ(State(kBatchJob), JobState::kKilling);
+  ManagerChanges changes;
+  changes.nodes = {{.id = NodeId("a"), .capacity = {4, Bytes{8LL << 30}, 0}, .usable = false}};
+  engine_->OnManager(std::move(changes));
+  Settle();
+  ASSERT_TRUE(Job(kExpress).plans.back().queued) << Job(kExpress).plans.back().refusal;
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+}
 TEST_F(PodsTest, AVictimWhosePodEndsIsEnded) {
   cluster_.slow_kill = {"a"};
   MakeWay();
@@ -369,6 +396,95 @@ TEST_F(PodsTest, SidingStartsNothing) {
   EXPECT_EQ(cluster_.Count(v1::ToAgent::kLaunch), 0);
 }
 
+// One that an operator has suspended. To its manager it has all that it requested.
+class SuspendedPodTest : public PodsTest {
+ protected:
+  SuspendedPodTest() {
+    manager().continuing = true;
+    Say(Pod(kBatchJob, ManagedPhase::kRunning));
+    v1::JobSpec task;
+    task.set_cluster_manager(kKubernetes);
+    task.set_nodes(1);
+    for (const v1::Method method : {v1::SUSPEND, v1::CHECKPOINT}) task.add_methods(method);
+    cluster_.StartManaged("a", task, kBatchJob.value(), 1);
+    Settle();
+    EXPECT_TRUE(engine_->Suspend(kRoot, kBatchJob).ok());
+    Settle();
+    EXPECT_EQ(State(kBatchJob), JobState::kSuspended);
+  }
+  // Told, and not done as yet.
+  void BeginToVacate() {
+    cluster_.slow_dump = {"a"};
+    ASSERT_TRUE(engine_->Vacate(kRoot, kBatchJob, Tier::kShared).ok());
+    Settle();
+    ASSERT_EQ(State(kBatchJob), JobState::kDumping);
+  }
+};
+
+TEST_F(SuspendedPodTest, ItsNodeIsNobodyElses) {
+  Say(Deadline(kExpress));
+  EXPECT_THAT(manager().desired.kept, IsEmpty());
+  EXPECT_EQ(State(kBatchJob), JobState::kSuspended);
+}
+TEST_F(SuspendedPodTest, NorIsItWhileItIsBeingSuspended) {
+  ASSERT_TRUE(engine_->Resume(kRoot, kBatchJob).ok());
+  Settle();
+  cluster_.slow_suspend = {"a"};
+  ASSERT_TRUE(engine_->Suspend(kRoot, kBatchJob).ok());
+  Settle();
+  ASSERT_EQ(State(kBatchJob), JobState::kSuspending);
+  Say(Deadline(kExpress));
+  EXPECT_THAT(manager().desired.kept, IsEmpty());
+}
+TEST_F(SuspendedPodTest, WhoeverIsRefusedForItIsToldWhatCanBeDone) {
+  Say(Deadline(kExpress));
+  EXPECT_THAT(Job(kExpress).plans.back().refusal, HasSubstr("resume or vacate it"));
+}
+TEST_F(SuspendedPodTest, AnotherMakesWayInItsPlace) {
+  RunADearerPodOnB();
+  Say(Deadline(kExpress));
+  EXPECT_THAT(manager().desired.kept.at(kExpress).nodes, ElementsAre(NodeId("b")));
+}
+TEST_F(SuspendedPodTest, SuspendedBehindAPlanItGivesItsNodeToNobodyEither) {
+  ASSERT_TRUE(engine_->Resume(kRoot, kBatchJob).ok());
+  Settle();
+  RunADearerPodOnB();
+  ManagedJob express = Deadline(kExpress);
+  express.spec.not_before = express.spec.start_by - 10s;
+  Say(express);
+  ASSERT_THAT(Job(kExpress).plans.back().nodes, ElementsAre(NodeId("a")));
+  ASSERT_TRUE(engine_->Suspend(kRoot, kBatchJob).ok());
+  Settle();
+  EXPECT_THAT(Job(kExpress).plans.back().nodes, ElementsAre(NodeId("b")));
+}
+TEST_F(SuspendedPodTest, ItCanBeVacated) {
+  ASSERT_TRUE(engine_->Vacate(kRoot, kBatchJob, Tier::kShared).ok());
+  Settle();
+  EXPECT_EQ(State(kBatchJob), JobState::kParked);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kResume), 0);
+  EXPECT_EQ(manager().desired.next.at(kBatchJob).how, DesiredState::Next::How::kImage);
+}
+TEST_F(SuspendedPodTest, OneThatCannotBeSavedStaysSuspended) {
+  cluster_.fail_dump = {"a"};
+  ASSERT_TRUE(engine_->Vacate(kRoot, kBatchJob, Tier::kShared).ok());
+  Settle();
+  EXPECT_EQ(State(kBatchJob), JobState::kSuspended);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kResume), 0);
+}
+TEST_F(SuspendedPodTest, WhileItLeavesItsNodeIsPlannedWith) {
+  BeginToVacate();
+  Say(Deadline(kExpress));
+  EXPECT_THAT(manager().desired.kept.at(kExpress).nodes, ElementsAre(NodeId("a")));
+}
+TEST_F(SuspendedPodTest, ItsDumpIsNotWaitedForLongerThanOthers) {
+  BeginToVacate();
+  EXPECT_GT(cluster_.Last(v1::ToAgent::kDump).dump().patience_us(), 0);
+}
+TEST_F(SuspendedPodTest, WhereItsManagerWouldKeepItSuspendedItIsNotVacated) {
+  manager().continuing = false;
+  EXPECT_THAT(engine_->Vacate(kRoot, kBatchJob, Tier::kShared).message(), HasSubstr("resume it first"));
+}
+
 class QueueTest : public ManagerTest {
  protected:
   QueueTest() : ManagerTest({"a", "b"}) {
@@ -477,6 +593,20 @@ TEST_F(QueueTest, ItsNodesAreKeptForIt) {
 TEST_F(QueueTest, TheVictimIsToldForWhomItMakesWay) {
   MakeWay();
   EXPECT_THAT(Desired().jobs.at(kBatchJob).why, testing::StartsWith("makes way for job 50"));
+}
+
+// Also one that was told to leave for nobody. Why it is there has nothing to do with it.
+TEST_F(QueueTest, WhoComesBackGoesBeforeItsSiblings) {
+  Fill();
+  EXPECT_FALSE(Desired().jobs.contains(kBatchJob));
+  ASSERT_TRUE(engine_->Vacate(kRoot, kBatchJob, Tier::kShared).ok());
+  Settle();
+  Say(Managed(kBatchJob, ManagedPhase::kWaiting));
+  EXPECT_TRUE(Desired().jobs.at(kBatchJob).before_siblings);
+  EXPECT_EQ(Desired().jobs.at(kBatchJob).why, "");
+  Say(Managed(kBatchJob, ManagedPhase::kRunning, {NodeId("b")}, 2));
+  Task("b", 2, "manager-42.1");
+  EXPECT_FALSE(Desired().jobs.contains(kBatchJob));
 }
 
 TEST_F(QueueTest, FreeNodesAreKeptWithoutAVictim) {
@@ -629,7 +759,7 @@ TEST_F(QueueTest, AVictimWhoseImageIsLostWithItsNodeMayStartAnywhere) {
   ASSERT_THAT(Desired().jobs.at(kBatchJob).nodes, ElementsAre(NodeId("a")));
   cluster_.Disconnect("a");
   ASSERT_TRUE(engine_->Lose(kRoot, NodeId("a")).ok());
-  EXPECT_FALSE(Desired().jobs.contains(kBatchJob));
+  EXPECT_THAT(Desired().jobs.at(kBatchJob).nodes, IsEmpty());
 }
 
 TEST_F(QueueTest, ANodeThatTheManagerUsesIsNotLost) {

@@ -222,7 +222,7 @@ bool NodeAccounts::IsEnding(const JobRecord& request) const {
 // The batch queue does not take the place of a job that is only frozen for a while; requests do.
 void NodeAccounts::GiveWhatIsFrozen(std::map<NodeId, Resources>& room) const {
   for (const auto& [id, job] : state_.index.unsettled()) {
-    if (!job->in_ram) continue;
+    if (!job->in_ram || KeepsItsNodes(*job)) continue;
     for (int rank : cluster_.LiveRanks(*job)) {
       const auto node = room.find(job->nodes[rank]);
       const TaskSeen seen = cluster_.Seen(*job, rank);

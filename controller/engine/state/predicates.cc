@@ -52,28 +52,9 @@ std::vector<JobId> AwaitedToEnd(const Plan& plan) {
   return ending;
 }
 
-TaskId IdOf(const v1::TaskRef& ref) { return {JobId(ref.job()), ref.incarnation(), ref.rank()}; }
-TaskId IdOf(const v1::TaskReport& report) { return IdOf(report.task()); }
-
-bool IsLive(v1::TaskPhase phase) {
-  switch (phase) {
-    case v1::LAUNCHING:
-    case v1::RUNNING:
-    case v1::SUSPENDED:
-    case v1::DUMPING:
-    case v1::PREPARED:
-    case v1::RESTORING:
-      return true;
-    default:
-      return false;
-  }
-}
-
 bool IsStray(const ClusterState& state, const TaskId& id, const v1::TaskReport& report) {
   return IsLive(report.phase()) && !report.has_spec() && !state.jobs.contains(id.job);
 }
-
-bool IsGone(v1::TaskPhase phase) { return phase != v1::TASK_PHASE_UNSPECIFIED && !IsLive(phase); }
 
 v1::TaskReport WithShortTexts(v1::TaskReport report) {
   report.set_error(Cut(report.error()));
@@ -100,12 +81,15 @@ bool IsKnownFromQueueOnly(const JobRecord& job) {
   return IsExternallyManaged(job) && job.spec.kind == JobKind::kOnDemand;
 }
 
+bool KeepsItsNodes(const JobRecord& job) { return job.in_ram && !OwnershipOf(job.spec).frozen_gives_way; }
+
 bool IsReleasing(const JobRecord& job) {
-  const bool ordered = job.state == JobState::kSuspending || job.state == JobState::kDumping ||
+  const bool gives_way = OwnershipOf(job.spec).frozen_gives_way;
+  const bool ordered = (job.state == JobState::kSuspending && gives_way) || job.state == JobState::kDumping ||
                        job.state == JobState::kCommitting || job.state == JobState::kSaving ||
                        job.state == JobState::kKilling;
-  // A frozen job has released what it is going to release before the image is written.
-  return ordered && !job.current.keep_running && !job.in_ram;
+  // Most frozen jobs have released what they are going to release before the image is written.
+  return ordered && !job.current.keep_running && (!job.in_ram || !gives_way);
 }
 
 bool HasBegun(const JobRecord& job) { return job.running_since != Time{}; }

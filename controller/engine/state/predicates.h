@@ -9,6 +9,7 @@
 #include "controller/engine/engine.h"
 #include "controller/engine/state/cluster_state.h"
 #include "controller/platform/platform.h"
+#include "controller/wire/task.h"
 
 namespace siding {
 
@@ -21,11 +22,10 @@ struct TaskSeen {
   v1::TaskPhase phase() const { return known ? report.phase() : v1::TASK_PHASE_UNSPECIFIED; }
 };
 
-// The task that is named, or that a report is of.
-TaskId IdOf(const v1::TaskRef& ref);
-TaskId IdOf(const v1::TaskReport& report);
 // A report whose texts fit into the journal.
 v1::TaskReport WithShortTexts(v1::TaskReport report);
+// It is frozen, and its manager gives nobody its place before it has left.
+bool KeepsItsNodes(const JobRecord& job);
 // On its way off its nodes.
 bool IsReleasing(const JobRecord& job);
 // All its tasks have been seen running since it was started or restored last.
@@ -58,13 +58,9 @@ Duration PauseAfter(int failures, Duration first, Duration longest);
 bool CouldFit(const Waiting& job, const std::map<NodeId, Resources>& capacities);
 // Its memory is there already.
 bool CanThawIn(const Resources& room, const JobRecord& job);
-// The processes are there (or about to be).
-bool IsLive(v1::TaskPhase phase);
 // It lives, and neither the journal nor a cluster manager has a job for it: nobody ends it, nor looks for
 // what it does.
 bool IsStray(const ClusterState& state, const TaskId& id, const v1::TaskReport& report);
-// The processes are gone.
-bool IsGone(v1::TaskPhase phase);
 
 // The number of the order under way with a job; the next few are for attempts.
 int64_t OpOf(const JobRecord& job);

@@ -148,7 +148,8 @@ class RoundsOfWatched final : public Rounds {
       : clock_(clock),
         options_(options),
         table_(
-            options.left_alone, [this](const Pod& pod) { return seal_->HoldsOn(pod); }, options.saves) {}
+            options.left_alone, [this](const Pod& pod) { return seal_->HoldsOn(pod); }, options.saves,
+            options.host_paths) {}
 
   absl::Status Begin(ApiClient& client) override {
     absl::StatusOr<Seal> seal = Seal::Load(client, {options_.space, "siding-seal"}, options_.seal_keeper);
@@ -160,24 +161,27 @@ class RoundsOfWatched final : public Rounds {
     return absl::OkStatus();
   }
 
-  void Round(Mail mail, PlatformListener& listener, const Newest& newest) override {
+  void Round(Mail mail, PlatformListener& listener, NodeSpeaker& speaker, const Newest& newest) override {
     ApiClient& client = *client_;
     if (mail.desired) Desire(*std::move(mail.desired));
     Observe(mail);
     if (!mail.synced) return;
     LookForOwners(client);
     // Nodes first: a pod with a deadline is planned for as soon as it is heard of.
-    std::vector<Eviction> unwanted;
-    if (mail.nodes_healthy && mail.pods_healthy) unwanted = listener.OnRound(Now());
+    std::optional<ClusterNow> now;
+    if (mail.nodes_healthy && mail.pods_healthy) speaker.Round(now.emplace(Now()), clock_.Now());
     // Which jobs go on, though their pods be gone or have failed, is said there.
     if (desired_ || !options_.saves) TellChanges(listener);
     // Which pod goes on with which job is said there.
     if (desired_ || !options_.saves) NumberAll(client, *numbers_, listener);
+    // Whoever is not needed any more, by what was told above, is not among them.
+    const std::vector<Eviction> unwanted =
+        now ? speaker.Unwanted(*now, clock_.Now()) : std::vector<Eviction>();
     // For whom nodes are kept is said there: also for whom those are to go that were just named.
-    if (std::optional<DesiredState> now = newest()) Desire(*std::move(now));
+    if (std::optional<DesiredState> desired = newest()) Desire(*std::move(desired));
     if (!desired_) return;
     std::vector<Step> tell;
-    if (Reconcile(client, StepsNow(tell)) && EvictAll(client, unwanted, listener)) Reconcile(client, tell);
+    if (Reconcile(client, StepsNow(tell)) && EvictAll(client, unwanted, speaker)) Reconcile(client, tell);
   }
 
   std::vector<PodEvent> TakeEvents() override { return std::exchange(events_, {}); }
@@ -293,7 +297,7 @@ class RoundsOfWatched final : public Rounds {
   }
 
   // False: the server is away.
-  bool EvictAll(ApiClient& client, const std::vector<Eviction>& pods, PlatformListener& listener) {
+  bool EvictAll(ApiClient& client, const std::vector<Eviction>& pods, NodeSpeaker& speaker) {
     std::map<std::string, Time> evicted, refused;
     const Time now = clock_.Now();
     const NotNow not_now = NotToBeEvicted(pods, now);
@@ -301,7 +305,7 @@ class RoundsOfWatched final : public Rounds {
     for (const Eviction& pod : pods) {
       if (away) break;
       if (pod.only_ask) {
-        away = !KnowsHow(client) || !Ask(client, pod, listener);
+        away = !KnowsHow(client) || !Ask(client, pod, speaker);
         continue;
       }
       if (const auto since = refused_.find(pod.uid); since != refused_.end()) refused.insert(*since);
@@ -312,6 +316,7 @@ class RoundsOfWatched final : public Rounds {
         continue;
       }
       if (!KnowsHow(client)) return false;
+      if (!speaker.IsUnwanted(pod)) continue;
       if (pod.at_once && !Uncount(client, pod)) continue;
       if (not_now.end.contains(pod.uid)) continue;
       const absl::Status done = client.Evict(
@@ -321,7 +326,7 @@ class RoundsOfWatched final : public Rounds {
       away = IsAway(done);
       if (!IsKept(done)) continue;
       if (!pod.saved) {
-        listener.OnAnswer(pod, absl::FailedPreconditionError(WordsOf(done)));
+        speaker.OnAnswer(pod, absl::FailedPreconditionError(WordsOf(done)));
         continue;
       }
       const Time since = refused.emplace(pod.uid, now).first->second;
@@ -356,11 +361,11 @@ class RoundsOfWatched final : public Rounds {
   }
 
   // Whether it could be evicted. False: the server is away.
-  bool Ask(ApiClient& client, const Eviction& pod, PlatformListener& listener) {
+  bool Ask(ApiClient& client, const Eviction& pod, NodeSpeaker& speaker) {
     const absl::Status answer = client.MayEvict(pod.pod, {.uid = pod.uid}, eviction_);
     const bool kept = IsKept(answer);
     if (!answer.ok() && !kept) Log("pod " + ToString(pod.pod), "asked whether it may be evicted", answer);
-    listener.OnAnswer(pod, kept ? absl::FailedPreconditionError(WordsOf(answer)) : answer);
+    speaker.OnAnswer(pod, kept ? absl::FailedPreconditionError(WordsOf(answer)) : answer);
     return !IsAway(answer);
   }
 
@@ -553,22 +558,25 @@ class WatchedKubernetes final : public KubernetesPlatform {
   bool continues_jobs() const override { return options_.saves; }
   void SetDesired(const DesiredState& desired) override { mailbox_.Desire(desired); }
 
-  void Start(PlatformListener& listener) override {
+  void Start(PlatformListener& listener, NodeSpeaker& speaker) override {
+    speaker_ = &speaker;
+    speaker.SetBell([this] { mailbox_.Wake(); });
     narrator_ = std::jthread([this](const std::stop_token& stop) { Narrate(stop); });
     worker_ = std::jthread([this, &listener](const std::stop_token& stop) { Work(listener, stop); });
     nodes_.emplace(*transport_, pacer_, node_listener_, Nodes());
     pods_.emplace(*transport_, pacer_, pod_listener_, Pods());
   }
-  void Wake() override { mailbox_.Wake(); }
   void Tell(JobId job, bool warning, std::string reason, std::string text, std::string key) override {
     mailbox_.Tell(job, {{}, "", warning, std::move(reason), std::move(text), std::move(key)});
   }
   std::string WhoIs(JobId job) const override { return rounds_->WhoIs(job); }
   void Stop() override {
+    if (speaker_ != nullptr) speaker_->SetBell(nullptr);
     pods_.reset();
     nodes_.reset();
     worker_ = {};  // asks it to stop, and waits
     narrator_ = {};
+    if (NodeSpeaker* const speaker = std::exchange(speaker_, nullptr)) speaker->Leave();
   }
   int64_t lost_events() const override { return events_.lost(); }
 
@@ -587,7 +595,7 @@ class WatchedKubernetes final : public KubernetesPlatform {
     while (std::optional<Mail> mail = mailbox_.Take(options_.round, stop)) {
       const Time begun = pacer_.Now();
       const bool pods_are_known = mail->synced && mail->pods_healthy;
-      rounds_->Round(*std::move(mail), listener, [this] { return mailbox_.TakeDesired(); });
+      rounds_->Round(*std::move(mail), listener, *speaker_, [this] { return mailbox_.TakeDesired(); });
       for (PodEvent& event : rounds_->TakeEvents()) Say(std::move(event));
       if (pods_are_known) requests.Round(client);
       if (pods_are_known && !budgets) WatchBudgets(client, budgets);
@@ -656,6 +664,7 @@ class WatchedKubernetes final : public KubernetesPlatform {
   BudgetListener budget_listener_{mailbox_};
   std::optional<Informer> nodes_;
   std::optional<Informer> pods_;
+  NodeSpeaker* speaker_ = nullptr;  // between Start() and Stop()
   EventQueue events_;
   Mutex events_mutex_;
   CondVar events_bell_;

@@ -15,7 +15,7 @@
 #include "controller/platform/kubernetes/objects/checkpoint.h"
 #include "controller/platform/kubernetes/reconcile/request_status.h"
 #include "controller/platform/kubernetes/reconcile/seal.h"
-#include "controller/platform/kubernetes/watch/job_table.h"
+#include "controller/platform/kubernetes/speak/pod_speaker.h"
 #include "controller/platform/platform.h"
 
 namespace siding::kubernetes {
@@ -29,33 +29,10 @@ struct PlatformOptions {
   Duration evict_again = std::chrono::seconds(5);  // a pod that is still there is evicted again after this
   // A pod that is saved and that budgets keep is deleted after this.
   Duration ask_budgets = std::chrono::seconds(10);
-  bool saves = false;  // agents freeze and save pods, and a job goes on with the next pod of its owner
+  bool saves = false;    // agents freeze and save pods, and a job goes on with the next pod of its owner
+  HostPaths host_paths;  // folders of nodes that pods which are saved may have mounted
   Duration look_for_owner = std::chrono::seconds(10);  // whether the owner of a job without a pod is there
   SealKeeper* seal_keeper = nullptr;  // must outlive the platform; none: the key is in its Secret alone
-};
-
-// A pod that is to go.
-struct Eviction {
-  JobId job;
-  ObjectName pod;
-  std::string uid;
-  bool at_once = false;  // nothing of it runs any more: it is given no time to end
-  // Its image counts: with the pod nothing is lost, and there is nothing that a budget could protect.
-  bool saved = false;
-  bool only_ask = false;  // it is only asked whether it could be evicted, once
-};
-
-// What an agent on each node would know of it and of its pods.
-struct ClusterNow {
-  struct Machine {
-    NodeId id;
-    std::string uid;
-    Resources allocatable;
-  };
-  std::set<NodeId> nodes;         // all, also those that are not ready
-  std::vector<Machine> machines;  // that are ready
-  std::vector<PodTask> tasks;
-  std::vector<PlainPod> plain;
 };
 
 // Called on a thread of the platform's, one call at a time, and without a lock.
@@ -64,13 +41,6 @@ class PlatformListener {
   virtual ~PlatformListener() = default;
   // What has changed in the queue; all of it at the first time.
   virtual void OnChanges(ManagerChanges changes) = 0;
-  // The cluster as it is now, at every change and every `PlatformOptions::round`, as long as it is known: not
-  // while the server cannot be watched. Returns the pods that are to be evicted; what is still asked for next
-  // time is tried again.
-  virtual std::vector<Eviction> OnRound(const ClusterNow& now) = 0;
-  // What was asked with `only_ask`; and of others that are not saved, that they were refused.
-  // kFailedPrecondition: a disruption budget is in the way. Called in the same round.
-  virtual void OnAnswer(const Eviction&, const absl::Status&) {}
   // What is to be said of a job with a deadline; nothing: it is not known.
   virtual std::optional<Outlook> OutlookOf(JobId) { return {}; }
   // The images that are kept of pods' jobs, and what there is of those that are being made or deleted.
@@ -81,11 +51,9 @@ class PlatformListener {
 
 class KubernetesPlatform : public Platform {
  public:
-  // Begins to watch, once. The listener hears nothing before all pods and nodes are known. SetDesired() may
-  // come before.
-  virtual void Start(PlatformListener& listener) = 0;
-  // A round soon. Thread-safe.
-  virtual void Wake() = 0;
+  // Begins to watch, once. Nobody hears anything before all pods and nodes are known. SetDesired() may come
+  // before. Both must outlive Stop().
+  virtual void Start(PlatformListener& listener, NodeSpeaker& speaker) = 0;
   // Says this on the pods of a job: `reason` is a word such as "SidingRefused", `key` tells it from others of
   // the same reason. Thread-safe. Lost if the pods are gone by then.
   virtual void Tell(JobId job, bool warning, std::string reason, std::string text, std::string key) = 0;

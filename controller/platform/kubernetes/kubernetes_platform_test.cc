@@ -24,23 +24,39 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 // The cluster as the engine would know it.
-class Engine final : public PlatformListener {
+class Engine final : public PlatformListener, public NodeSpeaker {
  public:
-  std::vector<Eviction> OnRound(const ClusterNow& now) override {
+  void Round(const ClusterNow& now, Time) override {
     MutexLock lock(mutex_);
     now_ = now;
     ++rounds_;
     changed_.NotifyAll();
+  }
+  std::vector<Eviction> Unwanted(const ClusterNow& now, Time) override {
+    MutexLock lock(mutex_);
     if (!unwanted_.empty()) as_ordered();
     std::vector<Eviction> evicted;
+    if (needed_by && !jobs_.contains(*needed_by)) return evicted;
     for (const PodTask& task : now.tasks) {
       if (unwanted_.contains(task.id.job))
         evicted.push_back({task.id.job, task.pod, task.uid, at_once, saved, only_ask});
     }
     return evicted;
   }
+  bool IsUnwanted(const Eviction& eviction) override {
+    MutexLock lock(mutex_);
+    ++asked_;
+    changed_.NotifyAll();
+    return !taken_back_late && unwanted_.contains(eviction.job);
+  }
   std::optional<Outlook> OutlookOf(JobId) override {
     return Outlook{.refused = true, .text = "no node can be free"};
+  }
+  // It was asked about an eviction, right before it.
+  void AwaitAsked() {
+    MutexLock lock(mutex_);
+    EXPECT_TRUE(changed_.WaitFor(mutex_, kPatience,
+                                 [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return asked_ > 0; }));
   }
   JobId HighestJob() override { return highest; }
   JobId highest{0};
@@ -49,6 +65,8 @@ class Engine final : public PlatformListener {
   bool at_once = false;  // evicted
   bool saved = false;    // they are
   bool only_ask = false;
+  bool taken_back_late = false;    // evictions, while the round's calls are made
+  std::optional<JobId> needed_by;  // they are wanted only as long as this job is there
   void Evict(JobId job) {
     MutexLock lock(mutex_);
     unwanted_.insert(job);
@@ -100,6 +118,7 @@ class Engine final : public PlatformListener {
   ClusterNow now_ ABSL_GUARDED_BY(mutex_);
   int rounds_ ABSL_GUARDED_BY(mutex_) = 0;
   int heard_ ABSL_GUARDED_BY(mutex_) = 0;
+  int asked_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 class KubernetesPlatformTest : public testing::Test {
@@ -117,7 +136,7 @@ class KubernetesPlatformTest : public testing::Test {
     options.round = std::chrono::milliseconds(5);
     options.least_apart = Duration(0);  // the clock stands still
     platform_ = NewKubernetesPlatform(std::move(transport), pacer_, clock_, options);
-    platform_->Start(engine_);
+    platform_->Start(engine_, engine_);
   }
   void Put(const std::string& plural, const ObjectName& name, const Json& object) {
     transport_.Do([&](FakeApiServer& server) { server.store().Put(plural, name, object); });
@@ -453,6 +472,33 @@ TEST_F(KubernetesPlatformTest, WhatIsOrderedIsAskedOfWhatIsDesiredByThen) {
   engine_.Evict(JobId(5));
   ExpectEvictedWhenItsNodeIsSeenToBeKept();
 }
+// The calls before it may have taken half a minute.
+TEST_F(KubernetesPlatformTest, WhatWasTakenBackMeanwhileEvictsNobody) {
+  AddNumbered("victim", {{"spec", {{"nodeName", "n1"}}}, {"status", {{"phase", "Running"}}}});
+  engine_.taken_back_late = true;
+  Start();
+  platform_->SetDesired({});
+  engine_.Evict(JobId(5));
+  engine_.AwaitAsked();
+  for (int round = 0; round < 2; ++round) engine_.AwaitRound();
+  EXPECT_EQ(CountAsked("victim/eviction"), 0);
+}
+// That the pod is gone for which others are to leave is told in the round in which they would be evicted.
+TEST_F(KubernetesPlatformTest, WhoIsNotNeededAnyMoreIsNotEvictedInTheSameRound) {
+  AddNumbered("victim", {{"spec", {{"nodeName", "n1"}}}, {"status", {{"phase", "Running"}}}});
+  AddPod("a", kDeadline);
+  Start();
+  engine_.AwaitJob(JobId(6), ManagedPhase::kWaiting);
+  engine_.needed_by = JobId(6);
+  transport_.Hold("nodes", true);
+  platform_->SetDesired(KeptFor(JobId(6), "n1"));
+  engine_.Evict(JobId(5));
+  for (int round = 0; round < 2; ++round) engine_.AwaitRound();
+  transport_.Do([](FakeApiServer& server) { server.store().Remove("pods", {"d", "a"}); });
+  engine_.Await([](const auto& jobs) { return !jobs.contains(JobId(6)); });
+  for (int round = 0; round < 2; ++round) engine_.AwaitRound();
+  EXPECT_EQ(CountAsked("victim/eviction"), 0);
+}
 TEST_F(KubernetesPlatformTest, APodThatEndsIsNotEvictedAgain) {
   AddNumbered("victim", {{"metadata", {{"deletionTimestamp", "2026-01-01T00:01:00Z"}}},
                          {"spec", {{"nodeName", "n1"}}},
@@ -610,7 +656,7 @@ class OneRoundTest : public KubernetesPlatformTest {
     EXPECT_TRUE(rounds_->Begin(client_).ok());
     Mail mail{.nodes = All(Nodes()), .pods = All(Pods()), .desired = std::move(desired), .synced = true};
     before_ = transport_.asked().size();
-    rounds_->Round(std::move(mail), engine_, [] { return std::nullopt; });
+    rounds_->Round(std::move(mail), engine_, engine_, [] { return std::nullopt; });
   }
   std::vector<ObjectChange> All(const Resource& resource) {
     std::vector<ObjectChange> changes;

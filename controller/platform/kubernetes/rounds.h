@@ -40,10 +40,10 @@ class Rounds {
   virtual ~Rounds() = default;
   // Reads the seal. Once without an error before the first round; the client must outlive the last one.
   virtual absl::Status Begin(ApiClient& client) = 0;
-  // `newest`: what is desired by now, if that has been said since the mail. It is asked when the listener has
+  // `newest`: what is desired by now, if that has been said since the mail. It is asked when the speaker has
   // said whom to evict: whoever orders that has said before for whom.
   using Newest = std::function<std::optional<DesiredState>()>;
-  virtual void Round(Mail mail, PlatformListener& listener, const Newest& newest) = 0;
+  virtual void Round(Mail mail, PlatformListener& listener, NodeSpeaker& speaker, const Newest& newest) = 0;
   // What is to be said on pods since the last call. Nothing in a round waits for it.
   virtual std::vector<PodEvent> TakeEvents() = 0;
   // Of the platform. Thread-safe, and may be called at any time, by the listener too.

@@ -121,6 +121,7 @@ class PolledSlurm final : public SlurmPlatform, public PollListener {
     settings_seen_ = now;
     const absl::StatusOr<Settings> settings = client_->LoadSettings();
     if (absl::IsUnavailable(settings.status())) return;
+    if (settings.ok()) reconciler_.SetPriorityByAge(settings->priority_by_age);
     std::vector<std::string> problems =
         settings.ok() ? ProblemsOf(*settings)
                       : std::vector<std::string>{

@@ -51,7 +51,7 @@ bool HasItsGate(const Json& pod) { return !kubernetes::ListAt(pod, {"spec", "sch
 
 }  // namespace
 
-HttpResponse Audit::Ask(const HttpRequest& request) {
+HttpResponse Audit::Ask(const HttpRequest& request, const Caller& caller) {
   if (request.method == HttpMethod::kGet) return cluster_.Ask(request);
   const std::string& path = request.path;
   const auto complain = [&](const std::string& what) {
@@ -90,6 +90,7 @@ HttpResponse Audit::Ask(const HttpRequest& request) {
     CheckDeleted(*before, *kubernetes::ParseJson(request.body));
   } else if (evicts) {
     CheckEvicted(*before, *kubernetes::ParseJson(request.body));
+    on_evicted(*before, caller);
   } else if (absl::EndsWith(path, "/binding")) {
     CheckBound(*before, TextAt(*kubernetes::ParseJson(request.body), {"target", "name"}));
   } else if (request.method == HttpMethod::kPatch && of_pod) {

@@ -10,8 +10,15 @@
 #include "common/ids.h"
 #include "controller/engine/state/cluster_state.h"
 #include "tests/simulation/kubernetes/cluster.h"
+#include "tests/simulation/kubernetes/told.h"
 
 namespace siding::simulation::pods {
+
+// A controller that asks for something.
+struct Caller {
+  const Told& told;  // before its present round
+  Time sent;
+};
 
 // Not thread-safe.
 class Audit {
@@ -21,7 +28,7 @@ class Audit {
       : lab_(lab), cluster_(cluster), recorded_(recorded) {}
 
   // Asks the cluster for this, as siding.
-  HttpResponse Ask(const HttpRequest& request);
+  HttpResponse Ask(const HttpRequest& request, const Caller& caller);
   // Of the journal: orders to end a job.
   void OnEvent(const Event& event);
   // Nothing is known against its eviction; else why it may not be. Of clusters whose pods are saved.
@@ -30,6 +37,8 @@ class Audit {
   std::function<std::string(const Json& pod)> why_not_deleted;
   // siding was told that this pod may go, and will have it saved for that.
   std::function<void(const Json& pod)> on_may_go;
+  // A pod that was there a moment ago is evicted.
+  std::function<void(const Json& pod, const Caller& caller)> on_evicted;
   // The pod goes on with the job of this number.
   std::function<bool(const Json& pod, int64_t number)> is_heir;
   // The number that siding gave the pod; 0: none.

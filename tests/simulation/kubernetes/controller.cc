@@ -62,6 +62,21 @@ class Controller::Ear final : public kubernetes::InformerListener {
   bool kubernetes::Mail::*const healthy_;
 };
 
+class Controller::BudgetEar final : public kubernetes::InformerListener {
+ public:
+  explicit BudgetEar(Controller& controller) : controller_(controller) {}
+  void OnChanges(const std::vector<kubernetes::ObjectChange>& changes) override {
+    std::vector<kubernetes::ObjectChange>& all = controller_.mail_.budgets;
+    all.insert(all.end(), changes.begin(), changes.end());
+    controller_.Ring();
+  }
+  void OnSynced() override {}
+  void OnHealth(const absl::Status&) override {}
+
+ private:
+  Controller& controller_;
+};
+
 class Controller::RequestEar final : public kubernetes::InformerListener {
  public:
   explicit RequestEar(Controller& controller) : controller_(controller) {}
@@ -84,23 +99,22 @@ class Controller::RequestEar final : public kubernetes::InformerListener {
 Controller::Controller(const Wire::Ends& ends, JournalDisk& journal, simulation::Network& streams,
                        ControllerOptions options)
     : lab_(ends.lab),
-      ends_(ends),
+      ends_{ends.lab, ends.cluster, ends.audit, ends.network, ends.pacer, ends.who, &told_},
       options_(std::move(options)),
       disk_(journal),
       journal_(std::make_unique<Fenced>(journal, acts_)),
       transport_(kubernetes::NewGuardedTransport(
-          std::make_unique<Wire>(ends, false, [this] { Die(); }),
+          std::make_unique<Wire>(ends_, false, [this] { Die(); }),
           [this] { return acts_ ? absl::OkStatus() : absl::FailedPreconditionError("another acts"); })),
-      looking_(std::make_unique<Wire>(ends, true, [this] { Die(); })),
+      looking_(std::make_unique<Wire>(ends_, true, [this] { Die(); })),
       client_(*transport_, ends.pacer, stop_.get_token(), {.seed = lab_.random.Next()}),
       rounds_(kubernetes::NewRounds(
           lab_.timeline.clock(),
           {.round = kRound, .saves = options_.saves, .seal_keeper = options_.seal_keeper})),
+      budget_ear_(std::make_unique<BudgetEar>(*this)),
       request_ear_(std::make_unique<RequestEar>(*this)),
       streams_(streams),
-      agents_(options_.saves ? std::unique_ptr<PodSpeaker>(std::make_unique<PodNodes>(*this))
-                             : std::make_unique<PodAgents>(*this, options_.heartbeat)),
-      nodes_(options_.saves ? static_cast<PodNodes*>(agents_.get()) : nullptr) {
+      agents_(kubernetes::NewPodSpeaker(options_.saves, *this, options_.heartbeat)) {
   const auto watch = [&](kubernetes::InformerListener& ear, const kubernetes::Resource& resource) {
     kubernetes::InformerRules rules;
     rules.page = options_.page;
@@ -116,6 +130,7 @@ Controller::Controller(const Wire::Ends& ends, JournalDisk& journal, simulation:
   };
   add(&kubernetes::Mail::nodes, &kubernetes::Mail::nodes_healthy, kubernetes::Nodes());
   add(&kubernetes::Mail::pods, &kubernetes::Mail::pods_healthy, kubernetes::Pods());
+  watch(*budget_ear_, kubernetes::PodDisruptionBudgets("v1"));
   watch(*request_ear_, kubernetes::OnDemandRequests());
   const kubernetes::InformerTurns& of_requests = *informers_.back();
   requests_ = std::make_unique<kubernetes::Requests>(
@@ -147,7 +162,7 @@ bool Controller::Start() {
   }
   lab_.trace(options_.name, "starts");
   CompareWithJournal();
-  engine_->Read([&](const ClusterState& state) { told_ = state.last_seq; });
+  engine_->Read([&](const ClusterState& state) { narrated_ = state.last_seq; });
   agents_->SetBell([this] { Ring(); });
   streams_.Attach(*this);
   Tick();
@@ -202,7 +217,7 @@ void Controller::Begin() {
   --busy_;
   if (!lives()) return;
   if (!begun_) return After(kRound, [this] { Begin(); });
-  Round();
+  WorkOnce();
 }
 
 void Controller::Ring() {
@@ -212,17 +227,18 @@ void Controller::Ring() {
 // In the place of any that was to come before.
 void Controller::RoundAfter(Duration delay) {
   After(delay, [this, number = ++rounds_asked_] {
-    if (number == rounds_asked_ && !busy()) Round();
+    if (number == rounds_asked_ && !busy()) WorkOnce();
   });
 }
 
-void Controller::Round() {
+void Controller::WorkOnce() {
   rings_ = false;
   kubernetes::Mail next{
       .synced = mail_.synced, .nodes_healthy = mail_.nodes_healthy, .pods_healthy = mail_.pods_healthy};
+  told_.Take(mail_);
   ++busy_;
   const bool pods_are_known = mail_.synced && mail_.pods_healthy;
-  rounds_->Round(std::exchange(mail_, std::move(next)), *this,
+  rounds_->Round(std::exchange(mail_, std::move(next)), *this, *this,
                  [this] { return std::exchange(mail_.desired, std::nullopt); });
   if (lives() && pods_are_known) requests_->Round(client_);
   SayEvents();
@@ -245,8 +261,8 @@ void Controller::SayEvents() {
 }
 
 void Controller::Narrate() {
-  for (const Event& event : engine_->EventsAfter(told_, 100, Duration(0))) {
-    told_ = event.seq;
+  for (const Event& event : engine_->EventsAfter(narrated_, 100, Duration(0))) {
+    narrated_ = event.seq;
     if (event.job == JobId()) continue;
     mail_.told.push_back(
         {event.job, {{}, "", false, KindOf(event), Describe(event), absl::StrCat(event.seq)}});
@@ -271,13 +287,24 @@ void Controller::Watch(kubernetes::InformerTurns& turns) {
 }
 
 void Controller::OnChanges(ManagerChanges changes) {
+  engine_was_told_ = told_;
   Inside([&](Engine& engine) { engine.OnManager(std::move(changes)); });
 }
 
-std::vector<kubernetes::Eviction> Controller::OnRound(const kubernetes::ClusterNow& now) {
+void Controller::Round(const kubernetes::ClusterNow& now, Time time) {
+  Inside([&](Engine&) { agents_->Round(now, time); });
+}
+
+std::vector<kubernetes::Eviction> Controller::Unwanted(const kubernetes::ClusterNow& now, Time time) {
   std::vector<kubernetes::Eviction> evicted;
-  Inside([&](Engine&) { evicted = agents_->Round(now, lab_.timeline.Now()); });
+  Inside([&](Engine&) { evicted = agents_->Unwanted(now, time); });
   return lives() ? evicted : std::vector<kubernetes::Eviction>();
+}
+
+bool Controller::IsUnwanted(const kubernetes::Eviction& eviction) {
+  bool is = false;
+  Inside([&](Engine&) { is = agents_->IsUnwanted(eviction); });
+  return is;
 }
 
 void Controller::OnAnswer(const kubernetes::Eviction& asked, const absl::Status& answer) {
@@ -301,7 +328,7 @@ void Controller::OnMessage(const StreamPtr& stream, const v1::FromAgent& message
   if (!message.has_hello() && (serving == serving_.end() || serving->second != stream)) return;
   lab_.trace(stream->node.value(), "says: ", Words(message));
   if (message.has_hello()) return Greet(stream, message.hello());
-  Inside([&](Engine&) { nodes_->OnMessage(stream->node, message); });
+  Inside([&](Engine&) { agents_->OnMessage(stream->node, message); });
 }
 
 void Controller::Greet(const StreamPtr& stream, const v1::Hello& hello) {
@@ -318,7 +345,7 @@ void Controller::Greet(const StreamPtr& stream, const v1::Hello& hello) {
   serving_[stream->node] = stream;
   streams_.SendDown(stream, welcome, true);
   Inside([&](Engine&) {
-    if (const absl::Status met = nodes_->OnConnected(stream->node, hello); !met.ok()) {
+    if (const absl::Status met = agents_->OnConnected(stream->node, hello); !met.ok()) {
       lab_.trace(options_.name, "does not welcome ", stream->node.value(), ": ", met.ToString());
       serving_.erase(stream->node);
       streams_.CloseByController(stream);
@@ -334,7 +361,7 @@ void Controller::OnClosed(const StreamPtr& stream) {
 void Controller::LeaveStream(const StreamPtr& stream) {
   serving_.erase(stream->node);
   lab_.trace(stream->node.value(), "is not connected any more");
-  Inside([&](Engine&) { nodes_->OnDisconnected(stream->node); });
+  Inside([&](Engine&) { agents_->OnDisconnected(stream->node); });
 }
 
 void Controller::CloseStreams() {

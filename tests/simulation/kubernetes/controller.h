@@ -11,11 +11,10 @@
 #include <vector>
 
 #include "controller/engine/engine.h"
-#include "controller/manager/pod_agents.h"
-#include "controller/manager/pod_nodes.h"
 #include "controller/platform/kubernetes/reconcile/event_queue.h"
 #include "controller/platform/kubernetes/reconcile/requests.h"
 #include "controller/platform/kubernetes/rounds.h"
+#include "controller/platform/kubernetes/speak/pod_speaker.h"
 #include "controller/platform/kubernetes/watch/informer.h"
 #include "tests/simulation/journal_disk.h"
 #include "tests/simulation/kubernetes/wire.h"
@@ -51,10 +50,12 @@ class SealDisk final : public kubernetes::SealKeeper {
 
 // Not thread-safe. It may be in the midst of a call while others go on; it must not be destroyed then.
 class Controller final : public kubernetes::PlatformListener,
+                         public kubernetes::NodeSpeaker,
                          public Platform,
                          public AgentLink,
                          public StreamServer {
  public:
+  // `ends` need not say what it is told.
   Controller(const Wire::Ends& ends, JournalDisk& journal, simulation::Network& streams,
              ControllerOptions options);
   ~Controller() override;
@@ -71,12 +72,16 @@ class Controller final : public kubernetes::PlatformListener,
   // again.
   void OnDoom() { doomed_ = true; }
   void OnDamage();
+  // Of the cluster: what its engine knows.
+  const Told& engine_was_told() const { return engine_was_told_; }
   // The engine's state must be what its journal says.
   void CompareWithJournal() const;
 
   // ---- Of the platform's worker. ----
   void OnChanges(ManagerChanges changes) override;
-  std::vector<kubernetes::Eviction> OnRound(const kubernetes::ClusterNow& now) override;
+  void Round(const kubernetes::ClusterNow& now, Time time) override;
+  std::vector<kubernetes::Eviction> Unwanted(const kubernetes::ClusterNow& now, Time time) override;
+  bool IsUnwanted(const kubernetes::Eviction& eviction) override;
   void OnAnswer(const kubernetes::Eviction& asked, const absl::Status& answer) override;
   std::optional<kubernetes::Outlook> OutlookOf(JobId id) override;
   JobId HighestJob() override;
@@ -106,6 +111,8 @@ class Controller final : public kubernetes::PlatformListener,
   class Fenced;
   // Hears an informer.
   class Ear;
+  // That of budgets, for which nothing waits.
+  class BudgetEar;
   // That of requests, which are looked at as a whole.
   class RequestEar;
 
@@ -114,7 +121,7 @@ class Controller final : public kubernetes::PlatformListener,
   void Begin();
   void Ring();
   void RoundAfter(Duration delay);
-  void Round();
+  void WorkOnce();
   void SayEvents();
   void Narrate();
   void Greet(const StreamPtr& stream, const v1::Hello& hello);
@@ -124,6 +131,7 @@ class Controller final : public kubernetes::PlatformListener,
   void Watch(kubernetes::InformerTurns& turns);
 
   Lab& lab_;
+  Told told_, engine_was_told_;
   const Wire::Ends ends_;
   const ControllerOptions options_;
   JournalDisk& disk_;
@@ -134,11 +142,11 @@ class Controller final : public kubernetes::PlatformListener,
   const std::unique_ptr<kubernetes::Transport> transport_, looking_;
   kubernetes::ApiClient client_;
   const std::unique_ptr<kubernetes::Rounds> rounds_;
+  const std::unique_ptr<BudgetEar> budget_ear_;
   const std::unique_ptr<RequestEar> request_ear_;
   std::unique_ptr<kubernetes::Requests> requests_;
   simulation::Network& streams_;
-  const std::unique_ptr<PodSpeaker> agents_;
-  PodNodes* const nodes_;  // the same, if nodes have agents
+  const std::unique_ptr<kubernetes::PodSpeaker> agents_;
   std::map<NodeId, StreamPtr> serving_;
   std::unique_ptr<Engine> engine_;
   kubernetes::Mail mail_;
@@ -146,7 +154,7 @@ class Controller final : public kubernetes::PlatformListener,
   int synced_ = 0;
   bool begun_ = false, rings_ = false;
   int rounds_asked_ = 0, ticks_ = 0;
-  int64_t told_ = 0;  // events, on pods
+  int64_t narrated_ = 0;  // events, on pods
   std::vector<std::unique_ptr<Ear>> ears_;
   std::vector<std::unique_ptr<kubernetes::InformerTurns>> informers_;
   std::shared_ptr<int> life_ = std::make_shared<int>();

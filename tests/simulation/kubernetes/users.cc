@@ -73,6 +73,10 @@ void World::DrawAgents() {
     return lives_of_pods_.WhyNotEvicted(pod, at_once);
   };
   audit_.why_not_deleted = [this](const Json& pod) { return lives_of_pods_.WhyNotDeleted(pod); };
+  victims_.makes_progress = [this](const Json& pod) {
+    const Container* const container = containers_.Find(UidOf(pod));
+    return container != nullptr && container->since.has_value();
+  };
   audit_.on_may_go = [this](const Json& pod) { UseUpBudget(pod); };
   audit_.is_heir = [this](const Json& pod, int64_t number) { return lives_of_pods_.IsHeir(pod, number); };
   Random& random = lab_.random;
@@ -126,7 +130,7 @@ void World::DrawWork() {
 void World::MakeBatch(int number) {
   Random& random = lab_.random;
   BatchJob job;
-  job.pod.name = {"batch", absl::StrCat("job", number)};
+  job.pod.name = {random.Chance(0.7) ? "batch" : "night", absl::StrCat("job", number)};
   job.pod.cpu = random.OneOf(std::vector{500, 1000, 2000, 4000});
   job.pod.work = random.Between(5s, 60s);
   job.pod.grace = random.Between(0, 10);
@@ -157,13 +161,9 @@ void World::MakeBatch(int number) {
     job.pod.annotations["siding.dev/max-preemptions"] = "1";
   if (trouble_.ends && job.in_cluster && !job.same_names && random.Chance(0.3))
     job.most_failures = random.Between(0, 3);
-  if (trouble_.budgets) job.pod.app = job.pod.name.name;
-  if (trouble_.budgets && random.Chance(0.6)) {
-    Json budget = {{"metadata", {{"name", job.pod.app}}},
-                   {"spec", {{"selector", {{"matchLabels", {{"app", job.pod.app}}}}}}}};
-    budget["spec"][random.Chance(0.5) ? "minAvailable" : "maxUnavailable"] = random.Between(0, 2);
-    cluster_.Create(Budgets(), "batch", budget);
-  }
+  // Several Jobs may have one budget together, and two namespaces have budgets of one name.
+  if (trouble_.budgets) job.pod.app = random.Chance(0.5) ? job.pod.name.name : "web";
+  if (trouble_.budgets && random.Chance(0.6)) budgets_.Make(job.pod.name.space, job.pod.app);
   batch_.Add(std::move(job));
 }
 
@@ -317,6 +317,7 @@ void World::Mishap() {
     kinds.emplace_back([&] { cluster_.Compact(); });
   }
   if (trouble_.watches) kinds.emplace_back([&] { cluster_.Compact(); });
+  if (trouble_.budgets) kinds.emplace_back([&] { budgets_.ChangeOne(); });
   if (trouble_.users) kinds.emplace_back([&] { UserMishap(); });
   if (trouble_.users && options_.saves) kinds.emplace_back([&] { Withdraw(); });
   if (trouble_.users) kinds.emplace_back([&] { DeleteRequest(); });
@@ -331,14 +332,8 @@ void World::UseUpBudget(const Json& pod) {
   Random& random = lab_.random;
   const std::string app = kubernetes::TextAt(pod, {"metadata", "labels", "app"});
   if (app.empty() || calm_ || !random.Chance(0.5)) return;
-  lab_.timeline.After(random.Between(1ms, 5s), [this, app] {
-    lab_.trace("user", "lets nobody go of ", app);
-    const Json none = {{"minAvailable", 1000}, {"maxUnavailable", nullptr}};
-    if (cluster_.Patch(Budgets(), {"batch", app}, "", {{"spec", none}})) return;
-    cluster_.Create(Budgets(), "batch",
-                    {{"metadata", {{"name", app}}},
-                     {"spec", {{"minAvailable", 1000}, {"selector", {{"matchLabels", {{"app", app}}}}}}}});
-  });
+  const std::string space = kubernetes::TextAt(pod, {"metadata", "namespace"});
+  lab_.timeline.After(random.Between(1ms, 5s), [this, space, app] { budgets_.Forbid(space, app); });
 }
 
 void World::AgentMishap() {

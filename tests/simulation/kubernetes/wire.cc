@@ -48,6 +48,7 @@ absl::StatusOr<HttpResponse> Wire::Send(const HttpRequest& request, std::stop_to
   const bool change = request.method != HttpMethod::kGet;
   const Duration latency = ends_.network.latency;
   if (stop.stop_requested()) return dead;
+  const Time sent = ends_.lab.timeline.Now();
   if (change && random.Chance(odds.dies_before)) {
     Note(request, "dies before it is sent");
     die_();
@@ -60,7 +61,7 @@ absl::StatusOr<HttpResponse> Wire::Send(const HttpRequest& request, std::stop_to
                                 : std::string(instead->status().message()));
     return *std::move(instead);
   }
-  HttpResponse response = ends_.audit.Ask(request);
+  HttpResponse response = ends_.audit.Ask(request, {*ends_.told, sent});
   if (change) Note(request, absl::StrCat(response.code, " ", request.body));
   if (!lives) return dead;
   if (change && random.Chance(odds.dies_after)) {

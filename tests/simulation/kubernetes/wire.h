@@ -60,6 +60,7 @@ class Wire final : public kubernetes::Transport {
     Network& network;
     kubernetes::Pacer& pacer;
     std::string who;
+    const Told* told;  // before its present round
   };
   // `at_once`: calls take no time: for who would otherwise wait side by side with others. `die`: the
   // controller does, at this moment.

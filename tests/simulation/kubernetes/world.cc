@@ -33,10 +33,13 @@ World::World(uint64_t seed, bool print) : lab_(Random(seed).Next(), print) {
   cluster_.on_change = {[this](const FakeStore::Event& event) { kubelets_.OnChange(event); },
                         [this](const FakeStore::Event& event) { scheduler_.OnChange(event); },
                         [this](const FakeStore::Event& event) { batch_.OnChange(event); },
+                        [this](const FakeStore::Event& event) { budgets_.OnChange(event); },
                         [this](const FakeStore::Event& event) { lives_of_pods_.OnChange(event); }};
+  audit_.on_evicted = [this](const Json& pod, const Caller& caller) { victims_.OnEvicted(pod, caller); };
   kubelets_.on_turned_down = [this](const Json& pod) { audit_.OnTurnedDown(pod); };
   journal_.on_event = [this](const Event& event) {
     audit_.OnEvent(event);
+    victims_.OnEvent(event, controllers_.back()->engine_was_told());
     lives_of_pods_.OnEvent(event);
     if (std::holds_alternative<RequestRefused>(event.body)) refused_.insert(event.job);
     if (std::holds_alternative<JobSubmitted>(event.body)) refused_.erase(event.job);

@@ -10,10 +10,12 @@
 
 #include "tests/simulation/kubernetes/agents.h"
 #include "tests/simulation/kubernetes/batch.h"
+#include "tests/simulation/kubernetes/budgets.h"
 #include "tests/simulation/kubernetes/controller.h"
 #include "tests/simulation/kubernetes/kubelets.h"
 #include "tests/simulation/kubernetes/lives.h"
 #include "tests/simulation/kubernetes/scheduler.h"
+#include "tests/simulation/kubernetes/victims.h"
 #include "tests/simulation/outcome.h"
 
 namespace siding::simulation::pods {
@@ -88,9 +90,11 @@ class World {
   Kubelets kubelets_{lab_, cluster_, containers_};
   Scheduler scheduler_{lab_, cluster_};
   Batch batch_{lab_, cluster_};
+  BudgetKeeper budgets_{lab_, cluster_};
   JournalDisk journal_{lab_};
   SealDisk seal_;
   Audit audit_{lab_, cluster_, journal_.state()};
+  Victims victims_{lab_, cluster_, audit_, journal_.state()};
   Network network_;
   simulation::Network streams_{lab_};
   Agents agents_{lab_, containers_, streams_};

@@ -94,7 +94,7 @@ absl::Status CheckPod(const Pod& pod, const AdmissionRules& rules, Time now,
   }
   const std::string not_saved = !rules.saves         ? "pods are only evicted in this cluster"
                                 : !ask->gang.empty() ? "it belongs to a gang"
-                                                     : WhyNotSaved(pod);
+                                                     : WhyNotSaved(pod, rules.host_paths);
   if (not_saved.empty() || !ask->methods.Has(Method::kCheckpoint)) return absl::OkStatus();
   warnings.push_back(absl::StrCat(
       "siding cannot save this pod: ", not_saved,

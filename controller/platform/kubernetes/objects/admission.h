@@ -13,12 +13,14 @@
 #include "absl/status/statusor.h"
 #include "common/units.h"
 #include "controller/platform/kubernetes/client/json.h"
+#include "controller/platform/kubernetes/objects/host_paths.h"
 
 namespace siding::kubernetes {
 
 struct AdmissionRules {
   std::set<std::string> left_alone;  // namespaces whose pods siding does not touch
   bool saves = false;                // there are agents that save pods
+  HostPaths host_paths;              // that these may have mounted
 };
 
 // kInvalidArgument: it is no AdmissionReview.

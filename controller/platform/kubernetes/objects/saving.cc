@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "controller/platform/kubernetes/client/status_fields.h"
 
@@ -17,6 +18,52 @@ constexpr char kIndexMark[] = "batch.kubernetes.io/job-completion-index";
 bool Has(const Json& value, JsonPath path) {
   const Json* found = Find(value, path);
   return found != nullptr && !found->is_null();
+}
+
+// Where kubelets keep what they make for pods, which agents know by these names.
+constexpr const char* kMadeByKubelets[] = {"/volumes/kubernetes.io~", "/volume-subpaths/"};
+constexpr char kSharedMemory[] = "/dev/shm";
+
+// Another than a folder or a file cannot be the same elsewhere.
+bool IsOfFiles(const std::string& type) {
+  return type.empty() || absl::StartsWith(type, "Directory") || absl::StartsWith(type, "File");
+}
+
+// Of all containers that mount this volume.
+template <class Is>
+bool AllMounts(const Json& pod, const std::string& volume, Is is) {
+  for (const char* kind : {"containers", "initContainers"}) {
+    for (const Json& container : ListAt(pod, {"spec", kind})) {
+      for (const Json& mount : ListAt(container, {"volumeMounts"})) {
+        if (TextAt(mount, {"name"}) == volume && !is(mount)) return false;
+      }
+    }
+  }
+  return true;
+}
+
+// Of a volume that is a folder of the node.
+std::string WhyNotHostPath(const Json& pod, const Json& volume, const HostPaths& shared) {
+  const std::string name = TextAt(volume, {"name"});
+  const auto because = [&](const std::string& why) {
+    return absl::StrCat("its volume ", name, " is a folder of its node", why);
+  };
+  const absl::StatusOr<std::string> path = PlainHostPath(TextAt(volume, {"hostPath", "path"}));
+  if (!path.ok() || (!IsBelow(*path, shared.read_write) && !IsBelow(*path, shared.read_only)))
+    return because(", and not one that is the same on all nodes (kubernetes.host_paths)");
+  if (!IsOfFiles(TextAt(volume, {"hostPath", "type"}))) return because(" for something else than files");
+  for (const char* made : kMadeByKubelets) {
+    if (absl::StrContains(absl::StrCat(*path, "/"), made)) return because(" with a name of its kubelet's");
+  }
+  const auto elsewhere = [](const Json& mount) {
+    const auto at = PlainHostPath(TextAt(mount, {"mountPath"}));
+    return !at.ok() || *at != kSharedMemory;
+  };
+  if (!AllMounts(pod, name, elsewhere)) return because(absl::StrCat(", mounted at ", kSharedMemory));
+  const auto only_read = [](const Json& mount) { return IsTrueAt(mount, {"readOnly"}); };
+  if (!IsBelow(*path, shared.read_write) && !AllMounts(pod, name, only_read))
+    return because(", which may be mounted read-only alone (kubernetes.host_paths)");
+  return "";
 }
 
 std::string WhyNotContainer(const Json& container) {
@@ -41,7 +88,7 @@ bool IsOfRuntimeClass(const Pod& pod) {
   return TextAt(*pod.json, {"spec", "runtimeClassName"}) == kRuntimeClass;
 }
 
-std::string WhyNotSaved(const Pod& pod) {
+std::string WhyNotSaved(const Pod& pod, const HostPaths& shared) {
   const Json& json = *pod.json;
   if (!IsOfRuntimeClass(pod)) return absl::StrCat("spec.runtimeClassName is not ", kRuntimeClass);
   if (pod.owner.uid.empty()) return "it has no owner that would make it again";
@@ -60,8 +107,8 @@ std::string WhyNotSaved(const Pod& pod) {
     if (IsTrueAt(json, {"spec", field})) return absl::StrCat("it has spec.", field);
   }
   for (const Json& volume : ListAt(json, {"spec", "volumes"})) {
-    if (Has(volume, {"hostPath"}))
-      return absl::StrCat("its volume ", TextAt(volume, {"name"}), " is a folder of its node");
+    if (!Has(volume, {"hostPath"})) continue;
+    if (std::string why = WhyNotHostPath(json, volume, shared); !why.empty()) return why;
   }
   return WhyNotContainer(containers.front());
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "controller/platform/kubernetes/client/object.h"
+#include "controller/platform/kubernetes/objects/host_paths.h"
 #include "controller/platform/kubernetes/objects/pod.h"
 
 namespace siding::kubernetes {
@@ -14,8 +15,9 @@ namespace siding::kubernetes {
 inline constexpr char kRuntimeClass[] = "siding";
 
 bool IsOfRuntimeClass(const Pod& pod);
-// Why no agent can do it with this pod, for its user; "": one can.
-std::string WhyNotSaved(const Pod& pod);
+// Why no agent can do it with this pod, for its user; "": one can. `shared`: folders of nodes that it may
+// have mounted.
+std::string WhyNotSaved(const Pod& pod, const HostPaths& shared = {});
 
 // Where the owner of a pod is found; nothing: siding does not know objects of its kind.
 std::optional<Resource> ResourceOf(const Owner& owner);

@@ -58,6 +58,69 @@ TEST(WhyNotSavedTest, WhatItsNodeLendsItIsNotElsewhere) {
   for (const char* field : {"hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace"})
     EXPECT_THAT(WhyNotSaved(PodWith(Json{{"spec", {{field, true}}}}.dump())), HasSubstr(field));
 }
+// A pod with a folder of its node, where the administrator has said which are the same on all nodes.
+class HostPathTest : public testing::Test {
+ protected:
+  static std::string WhyNot(const std::string& path, const Json& mount = Json::object(),
+                            const std::string& type = "") {
+    Json mounted = {{"name", "v"}, {"mountPath", "/in"}};
+    mounted.merge_patch(mount);
+    Json source = {{"path", path}};
+    if (!type.empty()) source["type"] = type;
+    const Json main = {{"name", "main"}, {"volumeMounts", Json::array({mounted})}};
+    const Json volume = {{"name", "v"}, {"hostPath", source}};
+    return WhyNotSaved(
+        PodWith(
+            Json{{"spec", {{"containers", Json::array({main})}, {"volumes", Json::array({volume})}}}}.dump()),
+        {.read_only = {"/software"}, .read_write = {"/data"}});
+  }
+};
+TEST_F(HostPathTest, WhatIsTheSameOnAllNodesIsNoObstacle) {
+  for (const char* path : {"/data", "/data/", "/data/set", "//data/./set"})
+    EXPECT_THAT(WhyNot(path), IsEmpty());
+}
+TEST_F(HostPathTest, AnythingElseIs) {
+  for (const char* path : {"/", "/etc", "/da"}) EXPECT_THAT(WhyNot(path), HasSubstr("its volume v")) << path;
+}
+TEST_F(HostPathTest, ANameThatBeginsAlikeIsAnotherFolder) {
+  for (const char* path : {"/database", "/data-2/a", "/data..", "/software2"})
+    EXPECT_THAT(WhyNot(path, {{"readOnly", true}}), HasSubstr("kubernetes.host_paths")) << path;
+}
+TEST_F(HostPathTest, NobodyLeavesItByDots) {
+  for (const char* path : {"/data/../etc", "/data/..", "/data/a/../../etc", "/data/../data"})
+    EXPECT_THAT(WhyNot(path), HasSubstr("kubernetes.host_paths")) << path;
+}
+TEST_F(HostPathTest, WhereItMayBeReadItIsMountedReadOnly) {
+  EXPECT_THAT(WhyNot("/software/lib", {{"readOnly", true}}), IsEmpty());
+  EXPECT_THAT(WhyNot("/software/lib", {{"readOnly", false}}), HasSubstr("read-only alone"));
+  EXPECT_THAT(WhyNot("/software/lib"), HasSubstr("read-only alone"));
+  EXPECT_THAT(WhyNot("/data", {{"readOnly", true}}), IsEmpty());
+}
+TEST_F(HostPathTest, AlsoByWhatPreparesThePod) {
+  const Json mount = {{"name", "v"}, {"mountPath", "/in"}};
+  const Json first = {{"name", "first"}, {"volumeMounts", Json::array({mount})}};
+  const Json volume = {{"name", "v"}, {"hostPath", {{"path", "/software"}}}};
+  const Json patch = {
+      {"spec", {{"initContainers", Json::array({first})}, {"volumes", Json::array({volume})}}}};
+  EXPECT_THAT(WhyNotSaved(PodWith(patch.dump()), {.read_only = {"/software"}}), HasSubstr("read-only alone"));
+}
+TEST_F(HostPathTest, SocketsAndDevicesAreTheNodes) {
+  for (const char* type : {"Socket", "CharDevice", "BlockDevice", "Unheard"})
+    EXPECT_THAT(WhyNot("/data/a", {}, type), HasSubstr("something else than files")) << type;
+  for (const char* type : {"Directory", "DirectoryOrCreate", "File", "FileOrCreate"})
+    EXPECT_THAT(WhyNot("/data/a", {}, type), IsEmpty()) << type;
+}
+// Agents would take it for a volume that lives as long as its pod, and put back what others have written to.
+TEST_F(HostPathTest, ItIsNotNamedAsWhatKubeletsMake) {
+  for (const char* path : {"/data/volumes/kubernetes.io~empty-dir/x", "/data/volume-subpaths/v/c/0",
+                           "/data/volumes/kubernetes.io~configmap/x"})
+    EXPECT_THAT(WhyNot(path), HasSubstr("a name of its kubelet's")) << path;
+}
+TEST_F(HostPathTest, NorIsItTheSharedMemoryOfThePod) {
+  for (const char* at : {"/dev/shm", "/dev//shm/"})
+    EXPECT_THAT(WhyNot("/data/shm", {{"mountPath", at}}), HasSubstr("/dev/shm")) << at;
+}
+
 TEST(WhyNotSavedTest, APartOfAVolumeIsNotFoundAgain) {
   EXPECT_THAT(
       WhyNotSaved(PodWith(

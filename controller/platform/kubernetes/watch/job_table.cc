@@ -163,7 +163,7 @@ std::vector<Orphan> JobTable::Orphans() const {
 
 void JobTable::Put(const Pod& pod, const Entry* before) {
   Entry entry{.pod = pod};
-  if (saves_) entry.not_saved = WhyNotSaved(pod);
+  if (saves_) entry.not_saved = WhyNotSaved(pod, host_paths_);
   absl::StatusOr<std::optional<Ask>> ask = AskOf(pod);
   std::string why = !ask.ok() ? std::string(ask.status().message()) : *ask ? WhyNot(entry, **ask) : "";
   if (why.empty()) why = WhyNobodyPlaces(pod, *ask);

@@ -18,6 +18,7 @@
 #include "common/ids.h"
 #include "controller/platform/kubernetes/objects/asks.h"
 #include "controller/platform/kubernetes/objects/budget.h"
+#include "controller/platform/kubernetes/objects/host_paths.h"
 #include "controller/platform/kubernetes/objects/node.h"
 #include "controller/platform/kubernetes/objects/pod.h"
 #include "controller/platform/kubernetes/watch/informer_state.h"
@@ -87,9 +88,12 @@ class JobTable {
   using IsOurs = std::function<bool(const Pod&)>;
 
   // Pods of the namespaces `left_alone` are, whatever they ask. A number that is not siding's is none.
-  // `saves`: agents can freeze and save pods.
-  JobTable(std::set<std::string> left_alone, IsOurs is_ours, bool saves = false)
-      : left_alone_(std::move(left_alone)), is_ours_(std::move(is_ours)), saves_(saves) {}
+  // `saves`: agents can freeze and save pods, also those with these folders of their nodes.
+  JobTable(std::set<std::string> left_alone, IsOurs is_ours, bool saves = false, HostPaths host_paths = {})
+      : left_alone_(std::move(left_alone)),
+        is_ours_(std::move(is_ours)),
+        saves_(saves),
+        host_paths_(std::move(host_paths)) {}
 
   void OnPods(const std::vector<ObjectChange>& changes);
   void OnNodes(const std::vector<ObjectChange>& changes);
@@ -178,6 +182,7 @@ class JobTable {
   const std::set<std::string> left_alone_;
   const IsOurs is_ours_;
   const bool saves_;
+  const HostPaths host_paths_;
   std::map<ObjectName, Entry> pods_;
   std::map<JobId, std::set<ObjectName>> jobs_;
   std::map<std::string, Node> nodes_;

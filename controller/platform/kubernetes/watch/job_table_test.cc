@@ -425,13 +425,15 @@ TEST_F(JobTableTest, WhatAPodIsToSidingIsKnownByItsName) {
   EXPECT_THAT(table_.StandingOf({"d", "b"})->refused, testing::HasSubstr("siding.dev/start-by"));
   EXPECT_FALSE(table_.StandingOf({"d", "c"}));
 }
+// Of all pods of a namespace; it lets so many of them go.
+Object BudgetOf(const std::string& space, int lets_go) {
+  return *ObjectFrom(
+      {{"metadata", {{"name", "b"}, {"namespace", space}, {"uid", "u"}, {"resourceVersion", "1"}}},
+       {"spec", {{"selector", {{"matchLabels", Json::object()}}}}},
+       {"status", {{"expectedPods", 2}, {"disruptionsAllowed", lets_go}}}});
+}
 TEST_F(JobTableTest, PodsOfOneBudgetShareWhatItAllows) {
-  table_.OnBudgets(
-      {{std::nullopt,
-        *ObjectFrom(
-            {{"metadata", {{"name", "b"}, {"namespace", "d"}, {"uid", "u"}, {"resourceVersion", "1"}}},
-             {"spec", {{"selector", {{"matchLabels", Json::object()}}}}},
-             {"status", {{"expectedPods", 2}, {"disruptionsAllowed", 1}}}})}});
+  table_.OnBudgets({{std::nullopt, BudgetOf("d", 1)}});
   Made made{.said = kBatch, .node = "n1", .phase = "Running"};
   made.ready = true;
   Add(made);
@@ -439,13 +441,29 @@ TEST_F(JobTableTest, PodsOfOneBudgetShareWhatItAllows) {
   EXPECT_EQ(job.kept_by, "");
   EXPECT_THAT(job.allowances, ElementsAre(Allowance{"the disruption budget d/b", 1, 1}));
 }
+// Plans know budgets by these names (engine/decide/tentative_plan.cc).
+TEST_F(JobTableTest, BudgetsOfOneNameInTwoNamespacesShareNothing) {
+  table_.OnBudgets({{std::nullopt, BudgetOf("d", 1)}, {std::nullopt, BudgetOf("e", 2)}});
+  std::map<JobId, std::vector<Allowance>> allowances;
+  for (const auto& [space, number] : {std::pair("d", "7"), std::pair("e", "8")}) {
+    Made made{.name = space, .said = kBatch, .node = "n1", .phase = "Running", .space = space};
+    made.said["job"] = number;
+    made.ready = true;
+    Add(made);
+  }
+  for (const ManagedJob& job : table_.TakeChanges().jobs) allowances[job.id] = job.allowances;
+  EXPECT_THAT(allowances[JobId(7)], ElementsAre(Allowance{"the disruption budget d/b", 1, 1}));
+  EXPECT_THAT(allowances[JobId(8)], ElementsAre(Allowance{"the disruption budget e/b", 1, 2}));
+}
+TEST_F(JobTableTest, ABudgetThatIsUsedUpKeepsNoPodOfAnotherNamespace) {
+  table_.OnBudgets({{std::nullopt, BudgetOf("d", 0)}, {std::nullopt, BudgetOf("e", 1)}});
+  Made made{.said = kBatch, .node = "n1", .phase = "Running", .space = "e"};
+  made.ready = true;
+  Add(made);
+  EXPECT_EQ(Job().kept_by, "");
+}
 TEST_F(JobTableTest, APodThatABudgetKeepsMustNotLeave) {
-  const auto budget = [](int allowed) {
-    return *ObjectFrom(
-        {{"metadata", {{"name", "b"}, {"namespace", "d"}, {"uid", "u"}, {"resourceVersion", "1"}}},
-         {"spec", {{"selector", {{"matchLabels", Json::object()}}}}},
-         {"status", {{"expectedPods", 1}, {"disruptionsAllowed", allowed}}}});
-  };
+  const auto budget = [](int allowed) { return BudgetOf("d", allowed); };
   Made made{.said = kBatch, .node = "n1", .phase = "Running"};
   made.ready = true;
   Add(made);
@@ -470,6 +488,21 @@ TEST_F(JobTableTest, ABudgetSaysNothingOfAPodThatIsNotReady) {
 }
 
 // ---- Jobs that go on with the next pod of their owner. ----
+
+TEST(JobTable, AFolderThatIsTheSameOnAllNodesIsNoObstacle) {
+  JobTable table({}, [](const Pod&) { return true; }, true, {.read_write = {"/data"}});
+  for (const char* path : {"/data/a", "/database"}) {
+    Made made{.name = "p" + std::to_string(std::string(path).size()), .owner = "Job"};
+    made.said = {{"preemptible", "checkpoint"}};
+    made.spec = {{"runtimeClassName", "siding"},
+                 {"volumes", Json::array({{{"name", "v"}, {"hostPath", {{"path", path}}}}})}};
+    table.OnPods({{std::nullopt, made.Build()}});
+  }
+  const std::vector<Refusal> refusals = table.TakeRefusals();
+  ASSERT_THAT(refusals, SizeIs(1));
+  EXPECT_EQ(refusals.front().pod.name, "p9");
+  EXPECT_THAT(refusals.front().why, HasSubstr("kubernetes.host_paths"));
+}
 
 class JobThatGoesOnTest : public JobTableTest {
  protected:

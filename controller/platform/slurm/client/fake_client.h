@@ -19,8 +19,9 @@ class FakeClient final : public Client {
   std::map<std::string, Partition> partitions;
   std::map<std::string, Reservation> reservations;
   Settings settings;
-  absl::Status health;  // not OK: every call fails with it
-  int orders = 0;       // calls that were to change something, and did
+  absl::Status health;     // not OK: every call fails with it
+  int orders = 0;          // calls that were to change something, and did
+  bool takes_nice = true;  // false: as of jobs whose priority an administrator has set
 
   QueueJob& Add(uint32_t number, JobPhase phase) {
     QueueJob& job = jobs[JobNumber(number)];
@@ -59,6 +60,10 @@ class FakeClient final : public Client {
     if (change.reservation) job.reservation = *change.reservation;
     if (change.admin_comment) job.admin_comment = *change.admin_comment;
     if (change.comment) job.comment = *change.comment;
+    if (change.nice && takes_nice) {
+      job.priority = static_cast<uint32_t>(std::max<int64_t>(job.priority + job.nice - *change.nice, 2));
+      job.nice = *change.nice;
+    }
     ++orders;
     return absl::OkStatus();
   }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -35,6 +36,14 @@ std::optional<Parts> PartsOfMark(const std::string& comment) {
   return Parts{absl::StrSplit(parts.first, ' ', absl::SkipEmpty()), parts.second};
 }
 
+// "0/-1": from, to.
+std::optional<Mark::Nice> NiceOf(absl::string_view values) {
+  const std::pair<std::string, std::string> ends = absl::StrSplit(values, absl::MaxSplits('/', 1));
+  Mark::Nice nice;
+  if (!absl::SimpleAtoi(ends.first, &nice.from) || !absl::SimpleAtoi(ends.second, &nice.to)) return {};
+  return nice;
+}
+
 }  // namespace
 
 std::optional<Mark> MarkOf(const std::string& admin_comment) {
@@ -45,6 +54,8 @@ std::optional<Mark> MarkOf(const std::string& admin_comment) {
   for (const std::string& word : parts->words) {
     if (word == "pinned") mark.pinned = true;
     if (word == "suspended") mark.suspended = true;
+    absl::string_view values = word;
+    if (absl::ConsumePrefix(&values, "nice=")) mark.nice = NiceOf(values);
   }
   return mark;
 }
@@ -55,8 +66,9 @@ std::string WithMark(const std::string& admin_comment, const std::optional<Mark>
   if (!mark) return rest;
   std::string why = mark->why;
   std::replace(why.begin(), why.end(), ']', ')');  // it would end the mark
-  return absl::StrCat(kOpen, mark->pinned ? " pinned" : "", mark->suspended ? " suspended" : "", ": ", why,
-                      "]", rest.empty() ? "" : " ", rest);
+  const std::string nice = mark->nice ? absl::StrCat(" nice=", mark->nice->from, "/", mark->nice->to) : "";
+  return absl::StrCat(kOpen, mark->pinned ? " pinned" : "", mark->suspended ? " suspended" : "", nice, ": ",
+                      why, "]", rest.empty() ? "" : " ", rest);
 }
 
 std::optional<Time> StartByOf(const std::string& comment) {

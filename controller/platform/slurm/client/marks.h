@@ -18,6 +18,13 @@ struct Mark {
   bool pinned = false;     // siding chose its nodes (ReqNodeList), and is to free it of them
   std::string why;         // for people
   bool suspended = false;  // siding suspended it, and is to resume it
+  // siding changed its nice value, and is to set it back.
+  struct Nice {
+    int64_t from = 0;
+    int64_t to = 0;
+    bool operator==(const Nice&) const = default;
+  };
+  std::optional<Nice> nice;
   bool operator==(const Mark&) const = default;
 };
 

@@ -8,13 +8,20 @@ namespace {
 const Mark kPinned{true, "makes way for job 42"};
 
 TEST(Marks, AreReadAsTheyAreWritten) {
-  for (const Mark& mark : {Mark{}, kPinned, Mark{true, "a: b", true}, Mark{false, "", true}}) {
+  for (const Mark& mark : {Mark{}, kPinned, Mark{true, "a: b", true}, Mark{false, "", true},
+                           Mark{false, "x", false, Mark::Nice{-7, -2'000'000'000}}}) {
     EXPECT_EQ(MarkOf(WithMark("", mark)), mark) << WithMark("", mark);
     EXPECT_EQ(MarkOf(WithMark("other words", mark)), mark);
   }
 }
 
 TEST(Marks, AreMadeForPeople) { EXPECT_EQ(WithMark("", kPinned), "[siding pinned: makes way for job 42]"); }
+
+TEST(Marks, ANiceValueIsReadOnlyIfBothAreThere) {
+  EXPECT_EQ(MarkOf("[siding nice=0/-1: x]")->nice, (Mark::Nice{0, -1}));
+  for (const char* comment : {"[siding nice=0: x]", "[siding nice=/: x]", "[siding nice=a/b: x]"})
+    EXPECT_FALSE(MarkOf(comment)->nice) << comment;
+}
 
 TEST(Marks, WhatElseTheCommentSaysStays) {
   const std::string marked = WithMark("bring back soon", kPinned);

@@ -41,12 +41,20 @@ std::vector<int> ParseExits(const std::string& text) {
 
 std::string ParsePath(const std::string& text) { return text == "(null)" ? "" : text; }
 
+int64_t PriorityByAge(const std::string& type, int64_t weight) {
+  // One more: a priority of less than 1 is shown as 1.
+  return type == "priority/multifactor" ? weight + 1 : 0;
+}
+
 absl::StatusOr<Settings> ParseSettings(const std::string& text) {
   auto lines = Lines(text);
   if (lines["SLURM_VERSION"].empty())
     return absl::InvalidArgumentError("scontrol show config: the line SLURM_VERSION is missing");
+  int64_t weight = 0;  // not said where it means nothing
+  if (!absl::SimpleAtoi(lines["PriorityWeightAge"], &weight)) weight = 0;
   return Settings{ParseExits(lines["RequeueExit"]), ParseExits(lines["RequeueExitHold"]),
-                  lines["JobRequeue"] == "1", lines["JobFileAppend"] == "1", ParsePath(lines["TaskProlog"])};
+                  lines["JobRequeue"] == "1",       lines["JobFileAppend"] == "1",
+                  ParsePath(lines["TaskProlog"]),   PriorityByAge(lines["PriorityType"], weight)};
 }
 
 std::vector<std::string> ProblemsOf(const Settings& settings) {

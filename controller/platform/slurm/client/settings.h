@@ -14,6 +14,8 @@ struct Settings {
   bool requeues = false;                // JobRequeue
   bool keeps_output = false;            // JobFileAppend
   std::string task_prolog;              // TaskProlog: a path; empty: none
+  // So much may the time that they have waited set the priorities of two jobs apart that are alike.
+  int64_t priority_by_age = 0;
   bool operator==(const Settings&) const = default;
 };
 
@@ -21,6 +23,9 @@ struct Settings {
 std::vector<int> ParseExits(const std::string& text);
 // A path as Slurm prints it; "" for "(null)".
 std::string ParsePath(const std::string& text);
+
+// From PriorityType and PriorityWeightAge.
+int64_t PriorityByAge(const std::string& type, int64_t weight);
 
 // kInvalidArgument if it is no such text.
 absl::StatusOr<Settings> ParseSettings(const std::string& text);

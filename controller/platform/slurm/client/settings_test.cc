@@ -31,6 +31,13 @@ TEST(Settings, AreReadAsSlurmPrintsThem) {
   EXPECT_THAT(ProblemsOf(*settings), IsEmpty());
 }
 
+TEST(Settings, WaitingMakesPrioritiesDifferOnlyIfTheyHaveFactors) {
+  EXPECT_EQ(ParseSettings(kConfig)->priority_by_age, 0);
+  const std::string factors = "SLURM_VERSION = 22.05.8\nPriorityType = priority/multifactor\n";
+  EXPECT_EQ(ParseSettings(factors + "PriorityWeightAge = 5000\n")->priority_by_age, 5001);
+  EXPECT_EQ(ParseSettings(factors)->priority_by_age, 1);
+}
+
 TEST(Settings, EachProblemNamesItsSetting) {
   const auto settings =
       ParseSettings("SLURM_VERSION = 22.05.8\nRequeueExit = (null)\nRequeueExitHold = 99\nJobRequeue = 0\n");

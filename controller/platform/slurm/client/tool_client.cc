@@ -40,18 +40,18 @@ class ToolClient final : public Client {
   }
 
   absl::Status Do(JobNumber job, Verb verb) override {
-    const std::string number = absl::StrCat(job.value());
-    return Annotate(Run({"scontrol", ToString(verb), number}).status(), "job " + number);
+    return Annotate(Run({"scontrol", ToString(verb), NameOf(job)}).status(),
+                    absl::StrCat("job ", job.value()));
   }
 
   absl::Status Update(JobNumber job, const JobChange& change) override {
-    const std::string number = absl::StrCat(job.value());
-    std::vector<std::string> argv = {"scontrol", "update", "JobId=" + number};
+    std::vector<std::string> argv = {"scontrol", "update", "JobId=" + NameOf(job)};
     if (change.only_on) argv.push_back("ReqNodeList=" + JoinHostlist(*change.only_on));
     if (change.reservation) argv.push_back("ReservationName=" + *change.reservation);
     if (change.admin_comment) argv.push_back("AdminComment=" + *change.admin_comment);
     if (change.comment) argv.push_back("Comment=" + *change.comment);
-    return Annotate(Run(argv).status(), "job " + number);
+    if (change.nice) argv.push_back(absl::StrCat("Nice=", *change.nice));
+    return Annotate(Run(argv).status(), absl::StrCat("job ", job.value()));
   }
 
   absl::Status CreateReservation(const Reservation& reservation) override {
@@ -70,6 +70,18 @@ class ToolClient final : public Client {
   }
 
  private:
+  // The last element of an array that starts has the array's number, by which scontrol means all elements.
+  std::string NameOf(JobNumber number) const {
+    const auto named = [&](const QueueJob& job) {
+      return job.id == number && job.array == number && job.array_task;
+    };
+    if (jobs_ != nullptr) {
+      const auto last = std::find_if(jobs_->begin(), jobs_->end(), named);
+      if (last != jobs_->end()) return absl::StrCat(number.value(), "_", *last->array_task);
+    }
+    return absl::StrCat(number.value());
+  }
+
   absl::StatusOr<std::string> Run(const std::vector<std::string>& argv) {
     absl::StatusOr<ProgramResult> result = run_(argv);
     if (absl::IsDeadlineExceeded(result.status())) return absl::UnavailableError(result.status().message());

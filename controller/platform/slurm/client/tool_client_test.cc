@@ -46,6 +46,35 @@ TEST(ToolClient, AnUpdateSaysOnlyWhatChanges) {
   EXPECT_EQ(tools.last, "scontrol update JobId=7 ReqNodeList=a,b AdminComment=");
 }
 
+TEST(ToolClient, ANiceValueMayBeLess) {
+  Tools tools;
+  JobChange change;
+  change.nice = -1;
+  EXPECT_TRUE(tools.Open()->Update(JobNumber(7), change).ok());
+  EXPECT_EQ(tools.last, "scontrol update JobId=7 Nice=-1");
+}
+
+// By the array's number scontrol means all of its elements, and one of them has that number.
+TEST(ToolClient, AnElementWithTheNumberOfItsArrayIsNamedAsAnElement) {
+  Tools tools;
+  const auto client = tools.Open();
+  tools.answer->output = R"({"jobs": [
+      {"job_id": 7, "job_state": "RUNNING", "array_job_id": 7, "array_task_id": 3},
+      {"job_id": 8, "job_state": "RUNNING", "array_job_id": 7, "array_task_id": 0},
+      {"job_id": 9, "job_state": "RUNNING", "array_job_id": 0, "array_task_id": null}]})";
+  ASSERT_TRUE(client->Jobs().ok());
+  EXPECT_TRUE(client->Do(JobNumber(7), Verb::kSuspend).ok());
+  EXPECT_EQ(tools.last, "scontrol suspend 7_3");
+  JobChange change;
+  change.comment = "";
+  EXPECT_TRUE(client->Update(JobNumber(7), change).ok());
+  EXPECT_EQ(tools.last, "scontrol update JobId=7_3 Comment=");
+  for (const uint32_t other : {8u, 9u}) {
+    EXPECT_TRUE(client->Do(JobNumber(other), Verb::kResume).ok());
+    EXPECT_EQ(tools.last, "scontrol resume " + std::to_string(other));
+  }
+}
+
 TEST(ToolClient, AReservationIsWrittenInSeconds) {
   Tools tools;
   const Reservation r{

@@ -81,6 +81,13 @@ std::optional<Duration> Minutes(const Json& record, const char* key) {
   return std::chrono::minutes(*minutes);
 }
 
+// Of 32 bits: this version prints -1 as 4294967295.
+int64_t Nice(const Json& record) {
+  const auto field = record.find("nice");
+  if (field == record.end() || !field->is_number_integer()) return Number(record, "nice").value_or(0);
+  return static_cast<int32_t>(field->get<int64_t>());
+}
+
 Bytes Mebibytes(const Json& record, const char* key) {
   return Bytes{Number(record, key).value_or(0) * kMebi};
 }
@@ -134,6 +141,8 @@ absl::StatusOr<QueueJob> ReadJob(const Json& record) {
   job.phase = PhaseOf(job.state);
   job.array = JobNumber(static_cast<uint32_t>(Number(record, "array_job_id").value_or(0)));
   job.array_tasks = Text(record, "array_task_string");
+  if (const auto task = Number(record, "array_task_id"); task && job.array != JobNumber())
+    job.array_task = static_cast<uint32_t>(*task);
   job.name = Text(record, "name");
   job.uid = static_cast<uint32_t>(Number(record, "user_id").value_or(0));
   job.gid = static_cast<uint32_t>(Number(record, "group_id").value_or(0));
@@ -153,6 +162,7 @@ absl::StatusOr<QueueJob> ReadJob(const Json& record) {
   const std::string shared = Text(record, "shared");
   job.whole_nodes = shared == "none" || shared == "user";
   job.priority = static_cast<uint32_t>(Number(record, "priority").value_or(0));
+  job.nice = Nice(record);
   job.requeueable = Flag(record, "requeue");
   job.restarts = Count(record, "restart_cnt");
   job.submitted = Seconds(record, "submit_time");

@@ -55,6 +55,18 @@ TEST(Jobs, OneWhoseNameIsNoTextHidesNobody) {
   EXPECT_EQ(jobs->front().name, "train\xEF\xBF\xBD\xEF\xBF\xBDt");
 }
 
+TEST(Jobs, ANegativeNiceValueIsPrintedWithoutItsSign) {
+  const auto nice = [](const std::string& printed) {
+    const auto jobs =
+        ParseQueue(R"({"jobs": [{"job_id": 1, "job_state": "PENDING", "nice": )" + printed + "}]}");
+    return jobs.ok() ? jobs->front().nice : 4711;
+  };
+  EXPECT_EQ(nice("4294967293"), -3);
+  EXPECT_EQ(nice("-3"), -3);
+  EXPECT_EQ(nice("7"), 7);
+  EXPECT_EQ(nice("null"), 0);
+}
+
 TEST(Jobs, OneThatIsHeld) {
   EXPECT_TRUE(RecordedJob(2).held);
   EXPECT_EQ(RecordedJob(2).gpus_per_node, 1);  // asked for as --gpus=1, of the whole job

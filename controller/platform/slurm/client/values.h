@@ -29,6 +29,7 @@ struct QueueJob {
   JobNumber id;
   JobNumber array;          // the first number of its array; 0: it is no array's
   std::string array_tasks;  // "2-3%1": this stands for elements that have no numbers of their own yet
+  std::optional<uint32_t> array_task;  // which element of its array it is; not of one that stands for several
   std::string name;
   uint32_t uid = 0;
   uint32_t gid = 0;
@@ -46,6 +47,7 @@ struct QueueJob {
   std::string constraint;       // features that its nodes are to have, as the user wrote it
   bool whole_nodes = false;     // shares its nodes with nobody, or with jobs of its user only
   uint32_t priority = 0;
+  int64_t nice = 0;   // so much is taken off its priority, or added where it is negative
   bool held = false;  // waits, and will not start before it is released
   bool requeueable = false;
   int restarts = 0;  // how often it was requeued
@@ -109,6 +111,8 @@ struct JobChange {
   std::optional<std::string> reservation;      // of a job that waits
   std::optional<std::string> admin_comment;
   std::optional<std::string> comment;
+  // Not of one whose priority is 0: with priority/basic it would be released, or resumed amiss.
+  std::optional<int64_t> nice;
 };
 
 }  // namespace siding::slurm

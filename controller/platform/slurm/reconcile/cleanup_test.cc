@@ -46,6 +46,17 @@ TEST(CleanUp, LeavesWhatOthersDid) {
   EXPECT_EQ(slurm.orders, 0);
 }
 
+TEST(CleanUp, SetsANiceValueBack) {
+  FakeClient slurm;
+  QueueJob& job = slurm.Add(1, JobPhase::kPending);
+  job.priority = 1001;
+  job.nice = -1;
+  job.admin_comment = "[siding nice=0/-1: makes way for job 42]";
+  ASSERT_TRUE(CleanUp(slurm, false).ok());
+  EXPECT_EQ(job.nice, 0);
+  EXPECT_EQ(job.admin_comment, "");
+}
+
 TEST(CleanUp, LeavesAHold) {
   FakeClient slurm;
   const QueueJob& job = Bound(slurm, 1);

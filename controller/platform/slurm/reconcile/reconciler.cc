@@ -9,8 +9,14 @@ void Reconciler::SetDesired(DesiredState desired) {
   next_ = std::move(desired);
 }
 
+void Reconciler::SetPriorityByAge(int64_t by_age) {
+  if (by_age_ == by_age) return;
+  by_age_ = by_age;
+  anew_ = true;
+}
+
 std::vector<StepResult> Reconciler::Reconcile(const std::vector<QueueJob>& jobs, bool changed, Time now) {
-  bool fresh = false;
+  bool fresh = std::exchange(anew_, false);
   {
     MutexLock lock(mutex_);
     if (next_) {
@@ -27,7 +33,7 @@ std::vector<StepResult> Reconciler::Reconcile(const std::vector<QueueJob>& jobs,
     taken.push_back({Step{"reservations", {"looked at"}, {}, {}}, reservations.status()});
     return taken;
   }
-  for (Step& step : StepsTowards(*desired_, jobs, **reservations, now)) {
+  for (Step& step : StepsTowards(*desired_, jobs, **reservations, now, by_age_)) {
     const absl::Status status = Apply(client_, step);
     if (!status.ok()) retry_ = now + kRetryAfter;
     taken.push_back({std::move(step), status});

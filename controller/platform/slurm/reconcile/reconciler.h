@@ -25,6 +25,9 @@ class Reconciler {
   // has just started does not know yet what it wants. Thread-safe, and does not wait for a pass.
   void SetDesired(DesiredState desired);
 
+  // Settings::priority_by_age, once they are known and when that changes. By the thread that reconciles.
+  void SetPriorityByAge(int64_t by_age);
+
   // Takes the steps from these jobs, as observed now, to the desired state; none while nothing has changed.
   // A step that fails does not keep the others from being taken, but a Slurm that does not answer is not
   // asked again: each call would wait for it, and nothing be seen meanwhile. One thread at a time.
@@ -33,6 +36,8 @@ class Reconciler {
  private:
   Client& client_;
   std::optional<DesiredState> desired_;
+  int64_t by_age_ = 0;
+  bool anew_ = false;  // a pass is due, though nothing in Slurm has changed
   std::optional<Time> retry_;
   Mutex mutex_;
   std::optional<DesiredState> next_ ABSL_GUARDED_BY(mutex_);  // not taken up yet

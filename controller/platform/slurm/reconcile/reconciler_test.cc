@@ -80,6 +80,22 @@ TEST_F(ReconcilerTest, WhileNothingChangesSlurmIsLeftAlone) {
   EXPECT_THAT(Reconcile(false), IsEmpty());
 }
 
+TEST_F(ReconcilerTest, WhatSettingsAllowIsDoneWhenTheyAreKnown) {
+  for (const uint32_t number : {1u, 2u}) slurm.Add(number, JobPhase::kPending).array = JobNumber(1);
+  slurm.jobs.at(JobNumber(1)).priority = 900;
+  slurm.jobs.at(JobNumber(2)).priority = 800;
+  DesiredState desired;
+  desired.jobs[JobId(2)].before_siblings = true;
+  reconciler.SetDesired(desired);
+  EXPECT_THAT(Reconcile(), IsEmpty());
+  reconciler.SetPriorityByAge(100);
+  EXPECT_THAT(Reconcile(), SizeIs(1));
+  EXPECT_EQ(slurm.jobs.at(JobNumber(2)).priority, 901u);
+  reconciler.SetPriorityByAge(100);
+  slurm.health = absl::UnavailableError("nobody may ask");
+  EXPECT_THAT(Reconcile(), IsEmpty());
+}
+
 TEST_F(ReconcilerTest, AFailureIsTriedAgainAfterAWhile) {
   slurm.reservations["siding-7"].name = "siding-7";
   QueueJob& user = slurm.Add(1, JobPhase::kRunning);

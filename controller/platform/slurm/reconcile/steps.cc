@@ -9,6 +9,7 @@
 #include "common/status.h"
 #include "controller/platform/slurm/client/hostlist.h"
 #include "controller/platform/slurm/client/marks.h"
+#include "controller/platform/slurm/reconcile/siblings.h"
 
 namespace siding::slurm {
 namespace {
@@ -25,9 +26,10 @@ std::vector<NodeId> Sorted(std::vector<NodeId> nodes) {
 // The steps for one job.
 class JobSteps {
  public:
-  JobSteps(const QueueJob& job, const DesiredState::Job* desired, bool keeps_nodes)
+  JobSteps(const QueueJob& job, const DesiredState::Job* desired, const Siblings& siblings, bool keeps_nodes)
       : job_(job),
         desired_(desired),
+        siblings_(siblings),
         waits_(job.phase == JobPhase::kPending),
         mark_(MarkOf(job.admin_comment)) {
     step_.target = absl::StrCat("job ", job.id.value());
@@ -44,19 +46,25 @@ class JobSteps {
     if (meanwhile && mark_) {
       meanwhile->pinned |= mark_->pinned;
       meanwhile->suspended |= mark_->suspended;
+      if (!meanwhile->nice) meanwhile->nice = mark_->nice;
     }
-    if (meanwhile != mark_) Say(meanwhile);
+    if (meanwhile != mark_) Say(meanwhile, mark_);
     Move();
     Choose(wanted && wanted->pinned);
     Suspend(wanted && wanted->suspended);
-    if (wanted != meanwhile) Say(wanted);
+    if (wanted != meanwhile) Say(wanted, meanwhile);
     return std::move(step_);
   }
 
  private:
   // Neither a choice of nodes nor a suspension by somebody else becomes siding's.
   std::optional<Mark> DesiredMark() const {
-    if (desired_ == nullptr) return {};
+    const std::optional<Mark::Nice> nice = DesiredNice();
+    if (desired_ == nullptr) {
+      if (!nice) return {};
+      return Mark{.why = mark_->why, .nice = nice};
+    }
+    if (desired_->why.empty() && !desired_->suspended && desired_->nodes.empty() && !nice) return {};
     Mark mark;
     mark.why = desired_->why;
     mark.suspended =
@@ -64,7 +72,24 @@ class JobSteps {
                                 (job_.phase == JobPhase::kSuspended && mark_ && mark_->suspended));
     const bool free_to_choose = job_.only_on.empty() || (mark_ && mark_->pinned);
     mark.pinned = waits_ && !desired_->nodes.empty() && free_to_choose && job_.array == JobNumber();
+    mark.nice = nice;
+    if (mark.why.empty()) mark.why = "continues before others of its array";
     return mark;
+  }
+
+  std::optional<Mark::Nice> DesiredNice() const {
+    const std::optional<Mark::Nice> now = mark_ ? mark_->nice : std::nullopt;
+    // It is held or suspended. With another nice value Slurm would give it a priority again.
+    if (job_.priority == 0) return now;
+    const bool before = desired_ != nullptr && desired_->before_siblings && waits_ &&
+                        job_.array != JobNumber() && job_.array_tasks.empty();
+    if (!before) return {};
+    // Somebody has given it another one meanwhile, or set its priority, with which Slurm ignores nice values.
+    if (now && job_.nice != now->to) return now;
+    const int64_t nice = now ? now->from : job_.nice;
+    const auto to = siblings_.NiceBefore(job_.array, nice, int64_t{job_.priority} - (nice - job_.nice));
+    if (!to || (now && *to >= now->to)) return now;
+    return Mark::Nice{nice, *to};
   }
 
   void Add(Call call, std::string action) {
@@ -72,10 +97,19 @@ class JobSteps {
     step_.actions.push_back(std::move(action));
   }
 
-  void Say(const std::optional<Mark>& mark) {
+  // The nice value goes with its mark, in one request: so the mark alone says whether Slurm was asked for it.
+  void Say(const std::optional<Mark>& mark, const std::optional<Mark>& before) {
     JobChange change;
     change.admin_comment = WithMark(job_.admin_comment, mark);
-    Add(change, mark ? "marked: " + mark->why : "mark removed");
+    std::string action = mark ? "marked: " + mark->why : "mark removed";
+    const std::optional<Mark::Nice> to = mark ? mark->nice : std::nullopt;
+    const std::optional<Mark::Nice> from = before ? before->nice : std::nullopt;
+    if (to != from) {
+      if (to) change.nice = to->to;
+      if (!to && job_.nice == from->to) change.nice = from->from;
+      if (change.nice) absl::StrAppend(&action, ", nice ", *change.nice);
+    }
+    Add(change, std::move(action));
   }
 
   void Move() {
@@ -108,6 +142,7 @@ class JobSteps {
 
   const QueueJob& job_;
   const DesiredState::Job* desired_;
+  const Siblings& siblings_;
   const bool waits_;
   const std::optional<Mark> mark_;
   std::string reservation_;  // that it is to be in; empty: none of ours
@@ -126,7 +161,7 @@ Step Creation(const std::string& name, const DesiredState::Kept& kept, Time now)
 }  // namespace
 
 std::vector<Step> StepsTowards(const DesiredState& desired, const std::vector<QueueJob>& jobs,
-                               const std::vector<Reservation>& reservations, Time now) {
+                               const std::vector<Reservation>& reservations, Time now, int64_t by_age) {
   std::map<std::string, std::vector<NodeId>> there;
   for (const Reservation& reservation : reservations) there[reservation.name] = Sorted(reservation.nodes);
   std::set<JobNumber> started;
@@ -148,10 +183,11 @@ std::vector<Step> StepsTowards(const DesiredState& desired, const std::vector<Qu
     if (found != there.end() && ready[job])
       std::erase_if(leave, [&](const Step& step) { return step.target == "reservation " + name; });
   }
+  const Siblings siblings(desired, jobs, by_age);
   for (const QueueJob& job : jobs) {
     const auto wanted = desired.jobs.find(JobId(job.id.value()));
     const auto kept = ready.find(job.id);
-    Step step = JobSteps(job, wanted == desired.jobs.end() ? nullptr : &wanted->second,
+    Step step = JobSteps(job, wanted == desired.jobs.end() ? nullptr : &wanted->second, siblings,
                          kept != ready.end() && kept->second)
                     .Make();
     if (!step.calls.empty()) enter.push_back(std::move(step));

@@ -32,9 +32,9 @@ struct StepResult {
 
 // What users and administrators held, chose or reserved themselves is not touched: what is desired against it
 // is not done. Slurm lets nobody choose the nodes of one element of an array. A reservation is not made again
-// for a job that has its nodes, should it end before the job.
+// for a job that has its nodes, should it end before the job. `by_age`: Settings::priority_by_age.
 std::vector<Step> StepsTowards(const DesiredState& desired, const std::vector<QueueJob>& jobs,
-                               const std::vector<Reservation>& reservations, Time now);
+                               const std::vector<Reservation>& reservations, Time now, int64_t by_age);
 
 // Makes the calls; the first error ends it.
 absl::Status Apply(Client& client, const Step& step);

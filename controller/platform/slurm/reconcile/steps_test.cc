@@ -20,7 +20,7 @@ class StepsTest : public testing::Test {
     std::vector<std::string> said;
     const auto jobs = *slurm.Jobs();
     const auto reservations = *slurm.Reservations();
-    for (const Step& step : StepsTowards(desired, *jobs, *reservations, Time())) {
+    for (const Step& step : StepsTowards(desired, *jobs, *reservations, Time(), 0)) {
       for (const std::string& action : step.actions) said.push_back(step.target + ": " + action);
       EXPECT_TRUE(Apply(slurm, step).ok()) << step.target;
     }
@@ -28,6 +28,18 @@ class StepsTest : public testing::Test {
   }
   QueueJob& Waiting(uint32_t number) { return slurm.Add(number, JobPhase::kPending); }
   DesiredState::Job& Desired(uint32_t number) { return desired.jobs[JobId(number)]; }
+
+  // An element of array 1, whose elements without a number of their own wait as well.
+  QueueJob& Element(uint32_t number) {
+    for (const uint32_t one : {1u, number}) {
+      if (slurm.jobs.contains(JobNumber(one))) continue;
+      QueueJob& job = Waiting(one);
+      job.array = JobNumber(1);
+      job.priority = 1000;
+    }
+    slurm.jobs.at(JobNumber(1)).array_tasks = "2-9%2";
+    return slurm.jobs.at(JobNumber(number));
+  }
 
   FakeClient slurm;
   DesiredState desired;
@@ -60,7 +72,7 @@ TEST_F(StepsTest, AMarkKeepsSayingPinnedUntilTheNodesAreGivenUp) {
   Desired(1) = {.nodes = {kA}, .why = "makes way"};
   Bring();
   Desired(1).nodes.clear();
-  const auto steps = StepsTowards(desired, **slurm.Jobs(), {}, Time());
+  const auto steps = StepsTowards(desired, **slurm.Jobs(), {}, Time(), 0);
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_THAT(steps[0].actions, ElementsAre("free to run on any node", "marked: makes way"));
 }
@@ -100,6 +112,98 @@ TEST_F(StepsTest, AnElementOfAnArrayStartsWhereSlurmPutsIt) {
   Desired(2) = {.nodes = {kA}, .why = "x"};
   Bring();
   EXPECT_THAT(job.only_on, IsEmpty());
+}
+
+TEST_F(StepsTest, AnElementThatComesBackGoesBeforeItsSiblings) {
+  const QueueJob& job = Element(2);
+  Desired(2) = {.why = "makes way", .before_siblings = true};
+  EXPECT_THAT(Bring(), ElementsAre("job 2: marked: makes way, nice -1"));
+  EXPECT_EQ(job.priority, 1001u);
+  EXPECT_EQ(job.admin_comment, "[siding nice=0/-1: makes way]");
+  EXPECT_THAT(Bring(), IsEmpty());
+}
+
+TEST_F(StepsTest, UntilItRuns) {
+  QueueJob& job = Element(2);
+  Desired(2) = {.before_siblings = true};
+  EXPECT_THAT(Bring(), ElementsAre("job 2: marked: continues before others of its array, nice -1"));
+  job.phase = JobPhase::kRunning;
+  EXPECT_THAT(Bring(), ElementsAre("job 2: mark removed, nice 0"));
+  EXPECT_EQ(job.priority, 1000u);
+}
+
+TEST_F(StepsTest, ItsUsersNiceValueIsSetBack) {
+  QueueJob& job = Element(2);
+  slurm.jobs.at(JobNumber(1)).nice = job.nice = 7;
+  Desired(2) = {.why = "makes way", .before_siblings = true};
+  Bring();
+  EXPECT_EQ(job.nice, 6);
+  desired.jobs.clear();
+  EXPECT_THAT(Bring(), ElementsAre("job 2: mark removed, nice 7"));
+}
+
+TEST_F(StepsTest, ANiceValueThatSomebodySetMeanwhileStays) {
+  QueueJob& job = Element(2);
+  Desired(2) = {.why = "makes way", .before_siblings = true};
+  Bring();
+  JobChange theirs;
+  theirs.nice = 100;
+  ASSERT_TRUE(slurm.Update(JobNumber(2), theirs).ok());
+  slurm.jobs.at(JobNumber(1)).priority += 5;
+  EXPECT_THAT(StepsTowards(desired, **slurm.Jobs(), {}, Time(), 200), IsEmpty());
+  desired.jobs.clear();
+  EXPECT_THAT(Bring(), ElementsAre("job 2: mark removed"));
+  EXPECT_EQ(job.nice, 100);
+}
+
+// Slurm says nothing of it.
+TEST_F(StepsTest, ANiceValueThatSlurmDoesNotTakeIsAskedForOnce) {
+  const QueueJob& job = Element(2);
+  slurm.takes_nice = false;
+  Desired(2) = {.why = "makes way", .before_siblings = true};
+  Bring();
+  EXPECT_EQ(job.nice, 0);
+  EXPECT_THAT(Bring(), IsEmpty());
+  slurm.jobs.at(JobNumber(1)).priority += 5;
+  EXPECT_THAT(StepsTowards(desired, **slurm.Jobs(), {}, Time(), 200), IsEmpty());
+}
+
+// Slurm would release it.
+TEST_F(StepsTest, TheNiceValueOfAHeldElementStaysUntilItIsReleased) {
+  QueueJob& job = Element(2);
+  Desired(2) = {.why = "makes way", .before_siblings = true};
+  Bring();
+  const uint32_t priority = std::exchange(job.priority, 0);
+  desired.jobs.clear();
+  EXPECT_THAT(Bring(), IsEmpty());
+  job.priority = priority;
+  EXPECT_THAT(Bring(), ElementsAre("job 2: mark removed, nice 0"));
+}
+
+TEST_F(StepsTest, AnElementThatIsHeldGetsNone) {
+  Element(2).priority = 0;
+  Desired(2) = {.why = "makes way", .before_siblings = true};
+  EXPECT_THAT(Bring(), ElementsAre("job 2: marked: makes way"));
+}
+
+TEST_F(StepsTest, WhenSiblingsHaveCaughtUpItGoesBeforeThemAgain) {
+  const QueueJob& job = Element(2);
+  Desired(2) = {.why = "makes way", .before_siblings = true};
+  Bring();
+  slurm.jobs.at(JobNumber(1)).priority += 5;
+  const auto steps = StepsTowards(desired, **slurm.Jobs(), {}, Time(), 100);
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_TRUE(Apply(slurm, steps[0]).ok());
+  EXPECT_EQ(job.priority, 1006u);
+  EXPECT_EQ(job.admin_comment, "[siding nice=0/-6: makes way]");
+  EXPECT_THAT(StepsTowards(desired, **slurm.Jobs(), {}, Time(), 100), IsEmpty());
+}
+
+TEST_F(StepsTest, AJobOfNoArrayIsLeftAlone) {
+  Waiting(1);
+  Waiting(2);
+  Desired(2) = {.before_siblings = true};
+  EXPECT_THAT(Bring(), IsEmpty());
 }
 
 TEST_F(StepsTest, ARunningJobOnlySaysWhy) {
@@ -180,7 +284,7 @@ TEST_F(StepsTest, AReservationOfItsUsersStays) {
 TEST_F(StepsTest, AStepEndsAtItsFirstError) {
   Waiting(1);
   Desired(1) = {.why = "makes way"};
-  const auto steps = StepsTowards(desired, **slurm.Jobs(), {}, Time());
+  const auto steps = StepsTowards(desired, **slurm.Jobs(), {}, Time(), 0);
   slurm.jobs.clear();
   EXPECT_THAT(std::string(Apply(slurm, steps.front()).message()), HasSubstr("job 1"));
 }

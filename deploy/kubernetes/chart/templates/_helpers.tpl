@@ -58,6 +58,11 @@ kubernetes:
   mode: {{ .Values.kubernetes.mode }}
   namespace: {{ .Release.Namespace }}
   leave_alone: {{ append .Values.kubernetes.leaveAlone .Release.Namespace | uniq | toJson }}
+{{- with .Values.kubernetes.hostPaths }}
+{{- if or .readOnly .readWrite }}
+  host_paths: {read_only: {{ toJson .readOnly }}, read_write: {{ toJson .readWrite }}}
+{{- end }}
+{{- end }}
 {{- if .Values.webhook.enabled }}
   webhook: {port: {{ int .Values.webhook.port }}, address: {{ .Values.webhook.address | quote }}, certificate: /etc/siding/tls/controller.pem, key: /etc/siding/tls/controller.key}
 {{- end }}

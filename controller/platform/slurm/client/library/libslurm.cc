@@ -24,6 +24,7 @@ namespace siding::slurm {
 namespace {
 
 constexpr int64_t kMebi = 1 << 20;
+constexpr int64_t kNoNice = NICE_OFFSET;
 constexpr uint16_t kShow = SHOW_ALL | SHOW_DETAIL;
 
 std::string Text(const char* text) { return text == nullptr ? "" : text; }
@@ -52,6 +53,7 @@ absl::StatusOr<QueueJob> ToValue(const slurm_job_info_t& in) {
   job.phase = PhaseOf(job.state);
   job.array = JobNumber(in.array_job_id);
   job.array_tasks = Text(in.array_task_str);
+  if (in.array_task_id != NO_VAL && in.array_job_id != 0) job.array_task = in.array_task_id;
   job.name = Text(in.name);
   job.uid = in.user_id;
   job.gid = in.group_id;
@@ -71,6 +73,7 @@ absl::StatusOr<QueueJob> ToValue(const slurm_job_info_t& in) {
   for (uint32_t i = 0; i < in.gres_detail_cnt; ++i)
     job.gpus_per_node = std::max(job.gpus_per_node, GpusOf(Text(in.gres_detail_str[i])));
   job.priority = in.priority;
+  if (in.nice != NO_VAL) job.nice = static_cast<int64_t>(in.nice) - kNoNice;
   job.requeueable = in.requeue != 0;
   job.restarts = in.restart_cnt;
   job.submitted = Seconds(in.submit_time);
@@ -192,8 +195,12 @@ class LibraryClient final : public Client {
     slurm_conf_t* raw = nullptr;
     if (slurm_load_ctl_conf(0, &raw) != SLURM_SUCCESS) return Annotate(LastError(), "settings");
     const std::unique_ptr<slurm_conf_t, void (*)(slurm_conf_t*)> conf(raw, slurm_free_ctl_conf);
-    return Settings{ParseExits(Text(conf->requeue_exit)), ParseExits(Text(conf->requeue_exit_hold)),
-                    conf->job_requeue != 0, conf->job_file_append != 0, Text(conf->task_prolog)};
+    return Settings{ParseExits(Text(conf->requeue_exit)),
+                    ParseExits(Text(conf->requeue_exit_hold)),
+                    conf->job_requeue != 0,
+                    conf->job_file_append != 0,
+                    Text(conf->task_prolog),
+                    PriorityByAge(Text(conf->priority_type), conf->priority_weight_age)};
   }
 
   absl::Status Do(JobNumber job, Verb verb) override {
@@ -210,6 +217,7 @@ class LibraryClient final : public Client {
     if (change.reservation) message.reservation = Mutable(*change.reservation);
     if (change.admin_comment) message.admin_comment = Mutable(*change.admin_comment);
     if (change.comment) message.comment = Mutable(*change.comment);
+    if (change.nice) message.nice = static_cast<uint32_t>(*change.nice + kNoNice);
     return StatusOf(slurm_update_job(&message), absl::StrCat("job ", job.value()));
   }
 

@@ -5,9 +5,9 @@
 
 #include "controller/platform/kubernetes/reconcile/seal.h"
 
-namespace siding {
+namespace siding::kubernetes {
 
-class SealFile final : public kubernetes::SealKeeper {
+class SealFile final : public SealKeeper {
  public:
   explicit SealFile(std::string path);
   // kFailedPrecondition: there is something else in it.
@@ -18,4 +18,4 @@ class SealFile final : public kubernetes::SealKeeper {
   const std::string path_;
 };
 
-}  // namespace siding
+}  // namespace siding::kubernetes

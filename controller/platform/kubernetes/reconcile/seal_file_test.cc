@@ -1,4 +1,4 @@
-#include "controller/manager/seal_file.h"
+#include "controller/platform/kubernetes/reconcile/seal_file.h"
 
 #include <sys/stat.h>
 
@@ -9,7 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace siding {
+namespace siding::kubernetes {
 namespace {
 
 using testing::HasSubstr;
@@ -27,13 +27,13 @@ class SealFileTest : public testing::Test {
 
 TEST_F(SealFileTest, AtFirstThereIsNone) { EXPECT_TRUE(absl::IsNotFound(file_.Read().status())); }
 TEST_F(SealFileTest, WhatIsKeptIsRead) {
-  std::string key(kubernetes::Seal::kKeySize, 'k');
+  std::string key(Seal::kKeySize, 'k');
   key[3] = '\0';
   ASSERT_TRUE(file_.Keep(key).ok());
   EXPECT_EQ(*SealFile(path_).Read(), key);
 }
 TEST_F(SealFileTest, NobodyElseMayReadIt) {
-  ASSERT_TRUE(file_.Keep(std::string(kubernetes::Seal::kKeySize, 'k')).ok());
+  ASSERT_TRUE(file_.Keep(std::string(Seal::kKeySize, 'k')).ok());
   struct stat found {};
   ASSERT_EQ(stat(path_.c_str(), &found), 0);
   EXPECT_EQ(found.st_mode & 0777, 0600);
@@ -44,4 +44,4 @@ TEST_F(SealFileTest, WhatIsNoKeyIsNotTakenForNone) {
 }
 
 }  // namespace
-}  // namespace siding
+}  // namespace siding::kubernetes

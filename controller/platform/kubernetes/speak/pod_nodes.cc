@@ -1,17 +1,16 @@
-#include "controller/manager/pod_nodes.h"
+#include "controller/platform/kubernetes/speak/pod_nodes.h"
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "controller/engine/state/predicates.h"
+#include "controller/wire/task.h"
 #include "controller/wire/wire.h"
 
-namespace siding {
+namespace siding::kubernetes {
 namespace {
 
-using kubernetes::PodTask;
 using How = DesiredState::Next::How;
 
 // What was said may have been lost with a connection.
@@ -39,7 +38,7 @@ v1::ToAgent OrderTo(const TaskId& id) {
   return command;
 }
 
-void SetPod(const kubernetes::ObjectName& name, const std::string& uid, v1::ToAgent& command) {
+void SetPod(const ObjectName& name, const std::string& uid, v1::ToAgent& command) {
   command.mutable_pod()->set_space(name.space);
   command.mutable_pod()->set_name(name.name);
   command.mutable_pod()->set_uid(uid);
@@ -128,7 +127,7 @@ v1::FromAgent PodNodes::WordOf(const Hosted& task) const {
 }
 
 // A pod that a disruption budget keeps would stand frozen with its image for as long as it does.
-void PodNodes::OnAnswer(const kubernetes::Eviction& asked, const absl::Status& answer) {
+void PodNodes::OnAnswer(const Eviction& asked, const absl::Status& answer) {
   MutexLock telling(telling_);
   const bool may_not = absl::IsFailedPrecondition(answer);
   // Those that agents know nothing of; of others nothing is known there.
@@ -252,12 +251,11 @@ void PodNodes::Complete(v1::TaskReport& report) const {
 
 // ---- At every change in the cluster. ----
 
-std::vector<kubernetes::Eviction> PodNodes::Round(const kubernetes::ClusterNow& cluster, Time now) {
+void PodNodes::Round(const ClusterNow& cluster, Time now) {
   MutexLock telling(telling_);
-  std::vector<kubernetes::Eviction> evictions;
   std::vector<PodTask> others;
   std::set<NodeId> connected;
-  Orders to_agents, to_others;
+  Orders to_agents;
   Reports to_engine;
   {
     MutexLock lock(mutex_);
@@ -266,20 +264,51 @@ std::vector<kubernetes::Eviction> PodNodes::Round(const kubernetes::ClusterNow& 
     OrderStarts(now, to_agents);
     OrderEnds(now, to_agents);
     LetStart(cluster.plain, to_agents);
-    AddEvictions(now, evictions);
     others = others_;
     connected = connected_;
-    to_others.swap(orders_);
   }
   for (auto& [node, command] : to_agents) agents_.Send(node, std::move(command));
   for (const auto& [node, report] : to_engine) engine_->OnMessage(node, report);
-  const auto speaks_for = [&](const NodeId& node) { return connected.contains(node); };
-  spoken_.Observe(others, speaks_for, *engine_);
-  for (const NodeOrder& order : to_others) {
-    if (speaks_for(order.first)) spoken_.Obey(order, *engine_);
-  }
-  spoken_.AddEvictions(others, speaks_for, evictions);
+  spoken_.Observe(
+      others, [&](const NodeId& node) { return connected.contains(node); }, *engine_);
+  ObeySpoken();
+}
+
+std::vector<Eviction> PodNodes::Unwanted(const ClusterNow&, Time now) {
+  MutexLock telling(telling_);
+  ObeySpoken();
+  std::vector<Eviction> evictions;
+  MutexLock lock(mutex_);
+  AddEvictions(now, evictions);
+  spoken_.AddEvictions(
+      others_,
+      [&](const NodeId& node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return connected_.contains(node); },
+      evictions);
   return evictions;
+}
+
+bool PodNodes::IsUnwanted(const Eviction& eviction) {
+  // Nothing of it runs any more, so nobody takes that back.
+  if (eviction.at_once) return true;
+  MutexLock telling(telling_);
+  ObeySpoken();
+  if (spoken_.IsUnwanted(eviction.uid)) return true;
+  MutexLock lock(mutex_);
+  return std::any_of(hosted_.begin(), hosted_.end(),
+                     [&](const auto& one) { return one.second.uid == eviction.uid && one.second.unwanted; });
+}
+
+void PodNodes::ObeySpoken() {
+  Orders orders;
+  std::set<NodeId> connected;
+  {
+    MutexLock lock(mutex_);
+    orders.swap(orders_);
+    connected = connected_;
+  }
+  for (const NodeOrder& order : orders) {
+    if (connected.contains(order.first)) spoken_.Obey(order, *engine_);
+  }
 }
 
 void PodNodes::Leave() {
@@ -287,12 +316,12 @@ void PodNodes::Leave() {
   known_ = false;
 }
 
-void PodNodes::Observe(const kubernetes::ClusterNow& cluster) {
+void PodNodes::Observe(const ClusterNow& cluster) {
   known_ = true;
   nodes_.clear();
   for (const auto& machine : cluster.machines) nodes_[machine.id] = machine.allocatable;
-  std::map<std::string, kubernetes::ObjectName> plain;  // by uid
-  for (const kubernetes::PlainPod& pod : cluster.plain) plain[pod.uid] = pod.pod;
+  std::map<std::string, ObjectName> plain;  // by uid
+  for (const PlainPod& pod : cluster.plain) plain[pod.uid] = pod.pod;
   others_ = cluster.tasks;
   for (auto& [id, task] : hosted_) {
     task.seen = false;
@@ -310,8 +339,8 @@ void PodNodes::Observe(const kubernetes::ClusterNow& cluster) {
 
 // Of the pods that nobody is told of those that agents can save, or know already.
 void PodNodes::TakeHosted() {
-  std::vector<kubernetes::PodTask> others;
-  for (kubernetes::PodTask& pod : others_) {
+  std::vector<PodTask> others;
+  for (PodTask& pod : others_) {
     const auto known = hosted_.find(pod.id);
     const bool is_known = known != hosted_.end() && IsKnown(known->second.phase);
     if (!pod.not_saved.empty() && !is_known) {
@@ -374,9 +403,9 @@ void PodNodes::OrderHeldEnds(Orders& orders, Reports& reports) {
 }
 
 // Pods that are made by siding-runc and are none of siding's business.
-void PodNodes::LetStart(const std::vector<kubernetes::PlainPod>& pods, Orders& orders) {
+void PodNodes::LetStart(const std::vector<PlainPod>& pods, Orders& orders) {
   std::map<std::string, NodeId> told;
-  for (const kubernetes::PlainPod& pod : pods) {
+  for (const PlainPod& pod : pods) {
     if (!pod.for_good || !connected_.contains(pod.node)) continue;
     told[pod.uid] = pod.node;
     if (let_start_.contains(pod.uid)) continue;
@@ -388,7 +417,7 @@ void PodNodes::LetStart(const std::vector<kubernetes::PlainPod>& pods, Orders& o
   let_start_ = std::move(told);
 }
 
-void PodNodes::AddEvictions(Time now, std::vector<kubernetes::Eviction>& evictions) {
+void PodNodes::AddEvictions(Time now, std::vector<Eviction>& evictions) {
   std::erase_if(failures_, [&](const auto& job) { return now > job.second.last + kRemembered; });
   for (auto& [id, task] : hosted_) {
     // As its agent says now: what another one has said may not be so any more.
@@ -414,4 +443,4 @@ void PodNodes::AddEvictions(Time now, std::vector<kubernetes::Eviction>& evictio
   }
 }
 
-}  // namespace siding
+}  // namespace siding::kubernetes

@@ -4,11 +4,11 @@
 #include <utility>
 #include <vector>
 
-#include "controller/engine/agents.h"
+#include "controller/platform/agents.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace siding {
+namespace siding::kubernetes {
 
 inline const NodeId kNode("n1");
 
@@ -54,4 +54,4 @@ class OrdersHeard final : public AgentLink {
   std::vector<std::pair<NodeId, v1::ToAgent>> orders;
 };
 
-}  // namespace siding
+}  // namespace siding::kubernetes

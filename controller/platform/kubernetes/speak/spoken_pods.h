@@ -9,16 +9,13 @@
 #include <utility>
 #include <vector>
 
-#include "controller/engine/agents.h"
-#include "controller/engine/engine.h"
-#include "controller/platform/kubernetes/kubernetes_platform.h"
+#include "controller/platform/agents.h"
+#include "controller/platform/kubernetes/speak/cluster_now.h"
 
-namespace siding {
+namespace siding::kubernetes {
 
 // An order of the engine's to the agent of a node.
 using NodeOrder = std::pair<NodeId, v1::ToAgent>;
-
-v1::TaskRef RefOf(const TaskId& id);
 
 // Not thread-safe.
 class SpokenPods {
@@ -27,16 +24,17 @@ class SpokenPods {
   using SpeaksFor = std::function<bool(const NodeId&)>;
 
   // Adds to the first word of a node the pods that are there.
-  void Introduce(const NodeId& node, const std::vector<kubernetes::PodTask>& tasks, v1::Hello& hello);
+  void Introduce(const NodeId& node, const std::vector<PodTask>& tasks, v1::Hello& hello);
   // Tells what has changed since the last call.
-  void Observe(const std::vector<kubernetes::PodTask>& tasks, const SpeaksFor& speaks_for,
-               AgentEvents& events);
+  void Observe(const std::vector<PodTask>& tasks, const SpeaksFor& speaks_for, AgentEvents& events);
   void Obey(const NodeOrder& order, AgentEvents& events);
   // Its pod was not evicted as it was to be. It is tried again until that is taken back (Abort).
   void Refuse(const std::string& uid, const std::string& why, AgentEvents& events);
   // Those that are to be evicted. Not where nobody speaks: what was ordered could not be taken back there.
-  void AddEvictions(const std::vector<kubernetes::PodTask>& tasks, const SpeaksFor& speaks_for,
-                    std::vector<kubernetes::Eviction>& evictions) const;
+  void AddEvictions(const std::vector<PodTask>& tasks, const SpeaksFor& speaks_for,
+                    std::vector<Eviction>& evictions) const;
+  // The pod of this uid is to be evicted.
+  bool IsUnwanted(const std::string& uid) const;
   // As they were told last, to the beats of their nodes.
   void AddTo(std::map<NodeId, v1::FromAgent>& beats) const;
 
@@ -49,7 +47,7 @@ class SpokenPods {
   void Tell(Task& task, AgentEvents& events);
   // The order to end it.
   void TakeBack(Task& task, const TaskId& id, AgentEvents& events);
-  v1::TaskReport ReportOf(const kubernetes::PodTask& task) const;
+  v1::TaskReport ReportOf(const PodTask& task) const;
 
   std::map<TaskId, Task> tasks_;  // as they were told last; those that are over until they are forgotten
   std::map<TaskId, int64_t> unwanted_;  // are to be ended, or were, by this operation
@@ -57,4 +55,4 @@ class SpokenPods {
   int64_t version_ = 0;
 };
 
-}  // namespace siding
+}  // namespace siding::kubernetes

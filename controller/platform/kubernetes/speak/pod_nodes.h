@@ -19,12 +19,12 @@
 #include <vector>
 
 #include "common/mutex.h"
-#include "controller/engine/agents.h"
-#include "controller/manager/pod_speaker.h"
-#include "controller/manager/spoken_pods.h"
-#include "controller/platform/kubernetes/kubernetes_platform.h"
+#include "controller/platform/agents.h"
+#include "controller/platform/kubernetes/speak/cluster_now.h"
+#include "controller/platform/kubernetes/speak/pod_speaker.h"
+#include "controller/platform/kubernetes/speak/spoken_pods.h"
 
-namespace siding {
+namespace siding::kubernetes {
 
 // Thread-safe. The agents must outlive it.
 class PodNodes final : public PodSpeaker {
@@ -41,8 +41,10 @@ class PodNodes final : public PodSpeaker {
   void OnDisconnected(const NodeId& node) override;
 
   // Of the platform.
-  std::vector<kubernetes::Eviction> Round(const kubernetes::ClusterNow& cluster, Time now) override;
-  void OnAnswer(const kubernetes::Eviction& asked, const absl::Status& answer) override;
+  void Round(const ClusterNow& cluster, Time now) override;
+  std::vector<Eviction> Unwanted(const ClusterNow& cluster, Time now) override;
+  bool IsUnwanted(const Eviction& eviction) override;
+  void OnAnswer(const Eviction& asked, const absl::Status& answer) override;
   void Leave() override;
 
  private:
@@ -50,14 +52,14 @@ class PodNodes final : public PodSpeaker {
   struct Hosted {
     NodeId node;
     std::string uid;                                   // of its pod
-    std::optional<kubernetes::PodTask> pod;            // as of the last round; nothing: it is gone
+    std::optional<PodTask> pod;                        // as of the last round; nothing: it is gone
     v1::TaskPhase phase = v1::TASK_PHASE_UNSPECIFIED;  // as its agent has said since it connected
     v1::TaskReport last;                               // of its agent
     bool leaves = false;                               // it is saved, and nothing of it runs any more
     bool unwanted = false;                             // it is to be ended, or was
     bool seen = false;                                 // its pod was, in this round
     // Its pod is there, and is no task any more.
-    std::optional<kubernetes::ObjectName> stays;
+    std::optional<ObjectName> stays;
     // A dump after which it would leave, held back until it is known that it could.
     std::optional<v1::ToAgent> leaving;
     // An order to end it, held back until its pod is being deleted: the agent cannot take it back, and a
@@ -85,16 +87,16 @@ class PodNodes final : public PodSpeaker {
   v1::FromAgent WordOf(const Hosted& task) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Adds to it what only the cluster knows.
   void Complete(v1::TaskReport& report) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Orders for pods that agents know nothing of.
+  void ObeySpoken() ABSL_EXCLUSIVE_LOCKS_REQUIRED(telling_) ABSL_LOCKS_EXCLUDED(mutex_);
   void TakeHosted() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Observe(const kubernetes::ClusterNow& cluster) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Observe(const ClusterNow& cluster) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OrderStarts(Time now, Orders& orders) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OrderEnds(Time now, Orders& orders) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Tells the agents of those whose pods are being deleted, and the engine what has changed.
   void OrderHeldEnds(Orders& orders, Reports& reports) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void LetStart(const std::vector<kubernetes::PlainPod>& pods, Orders& orders)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void AddEvictions(Time now, std::vector<kubernetes::Eviction>& evictions)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LetStart(const std::vector<PlainPod>& pods, Orders& orders) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddEvictions(Time now, std::vector<Eviction>& evictions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Its pod has, and the cluster has not ended it.
   static bool HasFailed(const Hosted& task);
   // Whether it is time to say it, for the first time or again.
@@ -112,12 +114,12 @@ class PodNodes final : public PodSpeaker {
   std::map<NodeId, Resources> nodes_ ABSL_GUARDED_BY(mutex_);
   std::set<NodeId> connected_ ABSL_GUARDED_BY(mutex_);  // their agents are, and the engine has been told
   std::map<TaskId, Hosted> hosted_ ABSL_GUARDED_BY(mutex_);
-  std::vector<kubernetes::PodTask> others_ ABSL_GUARDED_BY(mutex_);  // that agents know nothing of
-  Orders orders_ ABSL_GUARDED_BY(mutex_);                            // to those
+  std::vector<PodTask> others_ ABSL_GUARDED_BY(mutex_);  // that agents know nothing of
+  Orders orders_ ABSL_GUARDED_BY(mutex_);                // to those
   std::map<JobId, Failures> failures_ ABSL_GUARDED_BY(mutex_);
   // Pods that are no tasks, by uid: their nodes, whose agents have been told since they connected.
   std::map<std::string, NodeId> let_start_ ABSL_GUARDED_BY(mutex_);
   std::function<void()> bell_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace siding
+}  // namespace siding::kubernetes

@@ -1,14 +1,12 @@
-#include "controller/manager/pod_agents.h"
+#include "controller/platform/kubernetes/speak/pod_agents.h"
 
-#include "controller/manager/heard.h"
+#include "controller/platform/kubernetes/speak/heard.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace siding {
+namespace siding::kubernetes {
 namespace {
 
-using kubernetes::ClusterNow;
-using kubernetes::PodTask;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
@@ -32,7 +30,10 @@ class PodAgentsTest : public testing::Test {
     if (started) task.started = Time(std::chrono::seconds(9));
     now_.tasks = {task};
   }
-  std::vector<kubernetes::Eviction> Round() { return agents_.Round(now_, time_); }
+  std::vector<Eviction> Round() {
+    agents_.Round(now_, time_);
+    return agents_.Unwanted(now_, time_);
+  }
   void Order(const std::function<void(v1::ToAgent&)>& fill) {
     v1::ToAgent command;
     command.set_op(300);
@@ -76,6 +77,23 @@ TEST_F(PodAgentsTest, AnAgentOfANodeThatHasNotBeenReadyYetIsRefused) {
   now_.machines.clear();
   Round();
   EXPECT_TRUE(absl::IsFailedPrecondition(agents_.OnConnected(kNode, {})));
+}
+TEST_F(PodAgentsTest, WhatIsTakenBackIsNotUnwantedAnyMore) {
+  RunPod();
+  Kill();
+  const std::vector<Eviction> evictions = Round();
+  ASSERT_THAT(evictions, SizeIs(1));
+  EXPECT_TRUE(agents_.IsUnwanted(evictions.front()));
+  Order([](v1::ToAgent& command) { command.mutable_abort(); });
+  EXPECT_FALSE(agents_.IsUnwanted(evictions.front()));
+}
+TEST_F(PodAgentsTest, WhatIsOrderedAfterTheRoundIsKnownToIt) {
+  RunPod();
+  Round();
+  Kill();
+  EXPECT_THAT(agents_.Unwanted(now_, time_), SizeIs(1));
+  Order([](v1::ToAgent& command) { command.mutable_abort(); });
+  EXPECT_THAT(agents_.Unwanted(now_, time_), IsEmpty());
 }
 TEST_F(PodAgentsTest, NobodyIsEvictedWhereNobodySpeaks) {
   RunPod();
@@ -173,7 +191,7 @@ TEST_F(PodAgentsTest, AKillIsTakenBackUntilThePodIsBeingDeleted) {
 TEST_F(PodAgentsTest, WhatABudgetForbidsIsSaidAndTriedAgain) {
   RunPod();
   Kill();
-  const std::vector<kubernetes::Eviction> evictions = Round();
+  const std::vector<Eviction> evictions = Round();
   ASSERT_THAT(evictions, SizeIs(1));
   heard_.reports.clear();
   for (int i = 0; i < 2; ++i)
@@ -236,7 +254,8 @@ TEST_F(PodAgentsTest, AfterARestartAKillIsCarriedOutAgain) {
   command.mutable_task()->set_incarnation(1);
   command.mutable_kill();
   restarted.Send(kNode, command);
-  EXPECT_THAT(restarted.Round(now_, time_), SizeIs(1));
+  restarted.Round(now_, time_);
+  EXPECT_THAT(restarted.Unwanted(now_, time_), SizeIs(1));
 }
 
 TEST_F(PodAgentsTest, WhatPodsCannotDoFailsWithTheReason) {
@@ -267,4 +286,4 @@ TEST_F(PodAgentsTest, WhoLeavesLeavesAllNodes) {
 }
 
 }  // namespace
-}  // namespace siding
+}  // namespace siding::kubernetes

@@ -14,12 +14,12 @@
 
 #include "common/limited_log.h"
 #include "common/mutex.h"
-#include "controller/engine/agents.h"
-#include "controller/manager/pod_speaker.h"
-#include "controller/manager/spoken_pods.h"
-#include "controller/platform/kubernetes/kubernetes_platform.h"
+#include "controller/platform/agents.h"
+#include "controller/platform/kubernetes/speak/cluster_now.h"
+#include "controller/platform/kubernetes/speak/pod_speaker.h"
+#include "controller/platform/kubernetes/speak/spoken_pods.h"
 
-namespace siding {
+namespace siding::kubernetes {
 
 class PodAgents final : public PodSpeaker {
  public:
@@ -39,8 +39,10 @@ class PodAgents final : public PodSpeaker {
   }
   void OnDisconnected(const NodeId& node) override { engine_->OnDisconnected(node); }
 
-  std::vector<kubernetes::Eviction> Round(const kubernetes::ClusterNow& cluster, Time now) override;
-  void OnAnswer(const kubernetes::Eviction& asked, const absl::Status& answer) override;
+  void Round(const ClusterNow& cluster, Time now) override;
+  std::vector<Eviction> Unwanted(const ClusterNow& cluster, Time now) override;
+  bool IsUnwanted(const Eviction& eviction) override;
+  void OnAnswer(const Eviction& asked, const absl::Status& answer) override;
   // As if all its agents had gone.
   void Leave() override;
 
@@ -49,9 +51,10 @@ class PodAgents final : public PodSpeaker {
     std::string uid;
     Time last_heartbeat{};
   };
-  void Meet(const kubernetes::ClusterNow& cluster);
+  void Meet(const ClusterNow& cluster);
+  void ObeyAll();
   void Obey(const NodeOrder& order);
-  void Beat(const kubernetes::ClusterNow& cluster, Time now);
+  void Beat(const ClusterNow& cluster, Time now);
 
   AgentLink& others_;
   const Duration heartbeat_;
@@ -68,4 +71,4 @@ class PodAgents final : public PodSpeaker {
   std::function<void()> bell_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace siding
+}  // namespace siding::kubernetes

@@ -1,14 +1,14 @@
-#include "controller/manager/pod_agents.h"
+#include "controller/platform/kubernetes/speak/pod_agents.h"
 
 #include "absl/strings/str_cat.h"
 #include "controller/wire/wire.h"
 
-namespace siding {
+namespace siding::kubernetes {
 namespace {
 
 constexpr char kNoAgents[] = "pods are only evicted in this cluster";
 
-v1::Hello HelloOf(const kubernetes::ClusterNow::Machine& machine) {
+v1::Hello HelloOf(const ClusterNow::Machine& machine) {
   v1::Hello hello;
   hello.set_node(machine.id.value());
   // That a machine restarted shows in its pods.
@@ -50,35 +50,49 @@ absl::Status PodAgents::OnConnected(const NodeId& node, const v1::Hello& hello) 
   return engine_->OnConnected(node, hello);
 }
 
-std::vector<kubernetes::Eviction> PodAgents::Round(const kubernetes::ClusterNow& cluster, Time now) {
+void PodAgents::Round(const ClusterNow& cluster, Time now) {
   {
     MutexLock lock(mutex_);
     known_ = true;
     nodes_.insert(cluster.nodes.begin(), cluster.nodes.end());
   }
   Meet(cluster);
-  const auto speaks_for = [this](const NodeId& node) { return machines_.contains(node); };
-  pods_.Observe(cluster.tasks, speaks_for, *engine_);
+  pods_.Observe(
+      cluster.tasks, [this](const NodeId& node) { return machines_.contains(node); }, *engine_);
+  ObeyAll();
+  Beat(cluster, now);
+}
+
+std::vector<Eviction> PodAgents::Unwanted(const ClusterNow& cluster, Time) {
+  ObeyAll();
+  std::vector<Eviction> evictions;
+  pods_.AddEvictions(
+      cluster.tasks, [this](const NodeId& node) { return machines_.contains(node); }, evictions);
+  return evictions;
+}
+
+bool PodAgents::IsUnwanted(const Eviction& eviction) {
+  ObeyAll();
+  return pods_.IsUnwanted(eviction.uid);
+}
+
+void PodAgents::ObeyAll() {
   std::vector<NodeOrder> orders;
   {
     MutexLock lock(mutex_);
     orders.swap(orders_);
   }
   for (const NodeOrder& order : orders) Obey(order);
-  Beat(cluster, now);
-  std::vector<kubernetes::Eviction> evictions;
-  pods_.AddEvictions(cluster.tasks, speaks_for, evictions);
-  return evictions;
 }
 
-void PodAgents::OnAnswer(const kubernetes::Eviction& asked, const absl::Status& answer) {
+void PodAgents::OnAnswer(const Eviction& asked, const absl::Status& answer) {
   if (absl::IsFailedPrecondition(answer)) pods_.Refuse(asked.uid, std::string(answer.message()), *engine_);
 }
 
 void PodAgents::Leave() { Meet({}); }
 
-void PodAgents::Meet(const kubernetes::ClusterNow& cluster) {
-  std::map<NodeId, const kubernetes::ClusterNow::Machine*> there;
+void PodAgents::Meet(const ClusterNow& cluster) {
+  std::map<NodeId, const ClusterNow::Machine*> there;
   for (const auto& machine : cluster.machines) there[machine.id] = &machine;
   for (auto it = machines_.begin(); it != machines_.end();) {
     const auto found = there.find(it->first);
@@ -123,7 +137,7 @@ void PodAgents::Obey(const NodeOrder& order) {
   engine_->OnMessage(node, message);
 }
 
-void PodAgents::Beat(const kubernetes::ClusterNow& cluster, Time now) {
+void PodAgents::Beat(const ClusterNow& cluster, Time now) {
   std::map<NodeId, v1::FromAgent> due;
   for (const auto& there : cluster.machines) {
     const auto machine = machines_.find(there.id);
@@ -135,4 +149,4 @@ void PodAgents::Beat(const kubernetes::ClusterNow& cluster, Time now) {
   for (const auto& [node, beat] : due) engine_->OnMessage(node, beat);
 }
 
-}  // namespace siding
+}  // namespace siding::kubernetes

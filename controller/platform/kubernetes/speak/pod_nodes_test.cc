@@ -1,14 +1,13 @@
-#include "controller/manager/pod_nodes.h"
+#include "controller/platform/kubernetes/speak/pod_nodes.h"
 
-#include "controller/manager/heard.h"
+#include "controller/platform/kubernetes/speak/heard.h"
+#include "controller/wire/task.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace siding {
+namespace siding::kubernetes {
 namespace {
 
-using kubernetes::Eviction;
-using kubernetes::PodTask;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
@@ -33,7 +32,10 @@ class PodNodesTest : public testing::Test {
     now_.tasks = {task};
     return now_.tasks.front();
   }
-  std::vector<Eviction> Round() { return nodes_.Round(now_, time_); }
+  std::vector<Eviction> Round() {
+    nodes_.Round(now_, time_);
+    return nodes_.Unwanted(now_, time_);
+  }
   // The agent says hello, with this task in this phase, if it has one.
   absl::Status Connect(std::optional<v1::TaskPhase> phase = {}) {
     v1::Hello hello;
@@ -76,6 +78,12 @@ class PodNodesTest : public testing::Test {
     command.mutable_kill();
     nodes_.Send(kNode, command);
   }
+  void TakeBack() {
+    v1::ToAgent command;
+    *command.mutable_task() = RefOf({JobId(7), 1, 0});
+    command.mutable_abort();
+    nodes_.Send(kNode, command);
+  }
 
   void Dump(bool keep_running = false) {
     v1::ToAgent command;
@@ -88,7 +96,7 @@ class PodNodesTest : public testing::Test {
   OrdersHeard agents_;
   Heard heard_;
   PodNodes nodes_{agents_};
-  kubernetes::ClusterNow now_;
+  ClusterNow now_;
   Time time_{std::chrono::seconds(1000)};
   int rings_ = 0;
 };
@@ -118,6 +126,24 @@ TEST_F(PodNodesTest, UntilThenItIsTakenBack) {
   EXPECT_THAT(Round(), IsEmpty());
   EXPECT_THAT(agents_.orders, IsEmpty());
   EXPECT_EQ(heard_.TheReport().op(), 0);
+}
+TEST_F(PodNodesTest, WhatIsTakenBackIsNotUnwantedAnyMore) {
+  Run();
+  Kill();
+  const std::vector<Eviction> evictions = Round();
+  ASSERT_THAT(evictions, SizeIs(1));
+  EXPECT_TRUE(nodes_.IsUnwanted(evictions.front()));
+  TakeBack();
+  EXPECT_FALSE(nodes_.IsUnwanted(evictions.front()));
+}
+// It is frozen for good.
+TEST_F(PodNodesTest, WhatIsSavedStaysUnwanted) {
+  Run();
+  SayThatItLeaves();
+  const std::vector<Eviction> evictions = Round();
+  ASSERT_THAT(evictions, SizeIs(1));
+  TakeBack();
+  EXPECT_TRUE(nodes_.IsUnwanted(evictions.front()));
 }
 // It may have been taken back meanwhile, and nobody could say so.
 TEST_F(PodNodesTest, AKillThatIsHeldEndsWithItsConnection) {
@@ -588,6 +614,14 @@ TEST_F(OtherPodTest, ItsAgentIsToldNothing) {
   Round();
   EXPECT_THAT(agents_.orders, IsEmpty());
 }
+TEST_F(OtherPodTest, WhatIsTakenBackIsNotUnwantedAnyMore) {
+  Kill();
+  const std::vector<Eviction> evictions = Round();
+  ASSERT_THAT(evictions, SizeIs(1));
+  EXPECT_TRUE(nodes_.IsUnwanted(evictions.front()));
+  TakeBack();
+  EXPECT_FALSE(nodes_.IsUnwanted(evictions.front()));
+}
 TEST_F(OtherPodTest, ItCanBeEvicted) {
   Kill();
   Round();
@@ -630,4 +664,4 @@ TEST_F(OtherPodTest, ItsEndIsTold) {
 }
 
 }  // namespace
-}  // namespace siding
+}  // namespace siding::kubernetes

@@ -1,10 +1,12 @@
-#include "controller/manager/spoken_pods.h"
+#include "controller/platform/kubernetes/speak/spoken_pods.h"
 
-#include "controller/engine/state/predicates.h"
+#include <algorithm>
+
+#include "controller/wire/task.h"
 #include "controller/wire/wire.h"
 #include "google/protobuf/util/message_differencer.h"
 
-namespace siding {
+namespace siding::kubernetes {
 namespace {
 
 constexpr char kOnlyEvicted[] = "pods are only evicted in this cluster";
@@ -14,23 +16,12 @@ bool IsSame(v1::TaskReport a, const v1::TaskReport& b) {
   return google::protobuf::util::MessageDifferencer::Equals(a, b);
 }
 
-std::string WhyNot(const kubernetes::PodTask& task) {
-  return task.not_saved.empty() ? kOnlyEvicted : task.not_saved;
-}
+std::string WhyNot(const PodTask& task) { return task.not_saved.empty() ? kOnlyEvicted : task.not_saved; }
 
 }  // namespace
 
-v1::TaskRef RefOf(const TaskId& id) {
-  v1::TaskRef ref;
-  ref.set_job(id.job.value());
-  ref.set_incarnation(id.incarnation);
-  ref.set_rank(id.rank);
-  return ref;
-}
-
-void SpokenPods::Introduce(const NodeId& node, const std::vector<kubernetes::PodTask>& tasks,
-                           v1::Hello& hello) {
-  for (const kubernetes::PodTask& task : tasks) {
+void SpokenPods::Introduce(const NodeId& node, const std::vector<PodTask>& tasks, v1::Hello& hello) {
+  for (const PodTask& task : tasks) {
     if (task.node != node || forgotten_.contains(task.id)) continue;
     Task& told = tasks_[task.id];
     told = {node, ReportOf(task), task.leaves};
@@ -39,7 +30,7 @@ void SpokenPods::Introduce(const NodeId& node, const std::vector<kubernetes::Pod
   }
 }
 
-v1::TaskReport SpokenPods::ReportOf(const kubernetes::PodTask& task) const {
+v1::TaskReport SpokenPods::ReportOf(const PodTask& task) const {
   v1::TaskReport report;
   *report.mutable_task() = RefOf(task.id);
   report.set_phase(task.succeeded   ? v1::EXITED
@@ -69,10 +60,10 @@ void SpokenPods::Tell(Task& task, AgentEvents& events) {
   events.OnMessage(task.node, message);
 }
 
-void SpokenPods::Observe(const std::vector<kubernetes::PodTask>& tasks, const SpeaksFor& speaks_for,
+void SpokenPods::Observe(const std::vector<PodTask>& tasks, const SpeaksFor& speaks_for,
                          AgentEvents& events) {
   std::set<TaskId> there;
-  for (const kubernetes::PodTask& task : tasks) {
+  for (const PodTask& task : tasks) {
     there.insert(task.id);
     if (forgotten_.contains(task.id) || !speaks_for(task.node)) continue;
     v1::TaskReport report = ReportOf(task);
@@ -154,12 +145,19 @@ void SpokenPods::Refuse(const std::string& uid, const std::string& why, AgentEve
   }
 }
 
-void SpokenPods::AddEvictions(const std::vector<kubernetes::PodTask>& tasks, const SpeaksFor& speaks_for,
-                              std::vector<kubernetes::Eviction>& evictions) const {
-  for (const kubernetes::PodTask& task : tasks) {
+void SpokenPods::AddEvictions(const std::vector<PodTask>& tasks, const SpeaksFor& speaks_for,
+                              std::vector<Eviction>& evictions) const {
+  for (const PodTask& task : tasks) {
     if (unwanted_.contains(task.id) && !task.is_over() && speaks_for(task.node))
       evictions.push_back({task.id.job, task.pod, task.uid, false});
   }
+}
+
+bool SpokenPods::IsUnwanted(const std::string& uid) const {
+  return std::any_of(unwanted_.begin(), unwanted_.end(), [&](const auto& order) {
+    const auto task = tasks_.find(order.first);
+    return task != tasks_.end() && task->second.report.pod_uid() == uid;
+  });
 }
 
 void SpokenPods::AddTo(std::map<NodeId, v1::FromAgent>& beats) const {
@@ -169,4 +167,4 @@ void SpokenPods::AddTo(std::map<NodeId, v1::FromAgent>& beats) const {
   }
 }
 
-}  // namespace siding
+}  // namespace siding::kubernetes

@@ -1,4 +1,4 @@
-#include "controller/manager/seal_file.h"
+#include "controller/platform/kubernetes/reconcile/seal_file.h"
 
 #include <utility>
 
@@ -8,17 +8,16 @@
 #include "common/files.h"
 #include "common/status.h"
 
-namespace siding {
+namespace siding::kubernetes {
 
 SealFile::SealFile(std::string path) : path_(std::move(path)) {}
 
 absl::StatusOr<std::string> SealFile::Read() {
   SIDING_ASSIGN_OR_RETURN(const std::string text, ReadFile(path_));
   std::string key;
-  if (!absl::Base64Unescape(absl::StripAsciiWhitespace(text), &key) ||
-      key.size() != kubernetes::Seal::kKeySize)
+  if (!absl::Base64Unescape(absl::StripAsciiWhitespace(text), &key) || key.size() != Seal::kKeySize)
     return absl::FailedPreconditionError(
-        absl::StrCat(path_, ": expected ", kubernetes::Seal::kKeySize, " bytes in base64"));
+        absl::StrCat(path_, ": expected ", Seal::kKeySize, " bytes in base64"));
   return key;
 }
 
@@ -26,4 +25,4 @@ absl::Status SealFile::Keep(const std::string& key) {
   return WriteFileDurably(path_, absl::StrCat(absl::Base64Escape(key), "\n"), 0600);
 }
 
-}  // namespace siding
+}  // namespace siding::kubernetes

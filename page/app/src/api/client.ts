@@ -1,7 +1,7 @@
 // The calls of the API: one function a question. What goes wrong is an ApiError with the gRPC code in it.
 import {Answers, Event, ExplainResponse, ListJobsResponse, ListNodesResponse, PolicyInForce, SiteInfo} from '../../generated/api';
 import {BadAnswer, decode} from './decode';
-import {SseReader} from './sse';
+import {Piece, PieceReader} from './pieces';
 
 const ROOT = '/api/v1';
 const CODES: Record<number, string> = {
@@ -62,16 +62,10 @@ export const readPlans = (id: number, signal?: AbortSignal): Promise<ExplainResp
 // With what would have been done if one of those who make way had stayed, which costs the controller a plan for each.
 export const readComparedPlans = (id: number, signal?: AbortSignal): Promise<ExplainResponse> => get('ExplainResponse', `/jobs/${id}/plans?compare=true`, signal);
 
-// Of the stream of events: what came in one piece. No events: a sign of life.
-export interface Piece {
-  events: Event[];
-  seq: number;  // up to which all has been said; 0: not said
-}
-
 // Calls `heard` with each piece that comes, until the stream ends. `after`: the event behind which it begins; undefined: from now on.
 export async function followEvents(after: number | undefined, heard: (piece: Piece) => void, signal: AbortSignal): Promise<void> {
   const response = await ask(after === undefined ? '/events' : `/events?after=${after}`, {signal});
-  const reader = new SseReader(), text = new TextDecoder(), body = response.body?.getReader();
+  const reader = new PieceReader(), text = new TextDecoder(), body = response.body?.getReader();
   for (;;) {
     let piece;
     try {
@@ -80,8 +74,7 @@ export async function followEvents(after: number | undefined, heard: (piece: Pie
       throw new ApiError('UNREACHABLE', 'the stream of events broke off');
     }
     if (piece === undefined || piece.done) return;
-    const parts = reader.read(text.decode(piece.value, {stream: true}));
-    heard({events: parts.map(part => decode('Event', JSON.parse(part))), seq: Number(reader.lastId) || 0});
+    heard(reader.read(text.decode(piece.value, {stream: true})));
   }
 }
 

@@ -3,8 +3,9 @@
 
 // Takes text as it comes; answers the data of the events that have become whole.
 export class SseReader {
+  firstId: string | undefined;
   lastId = '';  // of the last event that has been answered, or of a mark without one
-  private id = '';  // of the one that is being read
+  private id: string | undefined;  // of the one that is being read
   private rest = '';
   private data: string[] = [];
 
@@ -18,7 +19,8 @@ export class SseReader {
         continue;
       }
       // An id counts from here: whoever comes back with one that came before its event would never get that event.
-      this.lastId = this.id;
+      this.lastId = this.id ?? '';
+      this.firstId ??= this.id;
       if (this.data.length > 0) events.push(this.data.join('\n'));
       this.data = [];
     }

@@ -4,7 +4,7 @@ import {Job, Plan} from '../../generated/api';
 import {ApiError, followEvents, readEveryJob, readEvents, readJob, readJobs, readNodes, readPlans, readPolicy, readSite} from '../api/client';
 import {waitsForDeadline} from '../model/jobs';
 import {Link, NOT_YET, SILENCE_MS, answered, failed, heard, standingOf} from './link';
-import {NOTHING, State, toRead, withAllJobs, withAllOld, withBeginning, withEvents, withJobs, withNodes, withOlderEvents, withSite} from './state';
+import {NOTHING, State, hasBegun, toRead, withAllJobs, withAllOld, withJobs, withNodes, withOlderEvents, withPiece, withSite} from './state';
 
 const EVENTS_AT_FIRST = 300;
 const SETTLE_MS = 400;         // events come in groups; what they changed is read once
@@ -137,7 +137,6 @@ async function session(): Promise<void> {
   const ended = new AbortController();
   let silence: ReturnType<typeof setTimeout> | undefined;
   await new Promise<void>((_, reject) => {
-    let opened = false;
     const over = (): void => reject(new ApiError('UNREACHABLE', 'the stream of events has ended'));
     const beat = (): void => {
       clearTimeout(silence);
@@ -145,14 +144,10 @@ async function session(): Promise<void> {
       link.value = heard(link.value, performance.now());
     };
     silence = setTimeout(over, SILENCE_MS);
-    followEvents(state.value.lastSeq || undefined, ({events, seq}) => batch(() => {
+    followEvents(hasBegun(state.value) ? state.value.lastSeq : undefined, piece => batch(() => {
       beat();
-      if (!opened) {
-        opened = true;
-        state.value = withBeginning(state.value, events.length === 0 ? seq : state.value.lastSeq, performance.now());
-        readAtFirst(ended.signal).catch(reject);
-      }
-      state.value = withEvents(state.value, events, performance.now());
+      state.value = withPiece(state.value, piece, performance.now());
+      if (piece.begins !== undefined) readAtFirst(ended.signal).catch(reject);
     }), ended.signal).then(over, reject);
   }).finally(() => {
     clearTimeout(silence);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import {readEvents} from '../../src/api/client';
 import {BadAnswer, decode} from '../../src/api/decode';
+import {PieceReader} from '../../src/api/pieces';
 import {SseReader} from '../../src/api/sse';
 
 test('64-bit numbers come as strings, and become numbers', () => {
@@ -81,4 +82,15 @@ test('a mark without an event moves the place alone', () => {
   const reader = new SseReader();
   assert.deepEqual(reader.read(': here\nid: 88\n\n'), []);
   assert.equal(reader.lastId, '88');
+});
+
+test('where a stream begins is told apart from its events, once, however it is cut', () => {
+  const whole = `: here\nid: 4\n\n${STREAM}: here\nid: 9\n\n`;
+  for (let cut = 0; cut <= whole.length; ++cut) {
+    const reader = new PieceReader(), pieces = [reader.read(whole.slice(0, cut)), reader.read(whole.slice(cut))];
+    assert.deepEqual(pieces.flatMap(each => each.begins ?? []), [4], `cut at ${cut}`);
+    assert.deepEqual(pieces.flatMap(each => each.events.map(event => event.seq)), [5, 6, 7]);
+    assert.ok(pieces[0]?.begins !== undefined || pieces[0]?.events.length === 0, 'nothing comes before it');
+    assert.equal(pieces[1]?.seq, 9);
+  }
 });

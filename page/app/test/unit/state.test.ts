@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import {NOT_YET, SILENCE_MS, answered, failed, heard, standingOf} from '../../src/live/link';
-import {ANSWER_AGE_MS, NOTHING, State, areJobsHidden, toRead, withAllJobs, withBeginning, withEvents, withJobs, withOlderEvents, withSite} from '../../src/live/state';
+import {ANSWER_AGE_MS, NOTHING, State, areJobsHidden, toRead, withAllJobs, withBeginning, withEvents, withJobs, withOlderEvents, withPiece, withSite} from '../../src/live/state';
+import {PieceReader} from '../../src/api/pieces';
 import {event, job} from './make';
 
 const SITE = {clusterManager: '', nowUs: 0}, POLICY = {yaml: '', file: '', loadedUs: 0, problem: ''};
@@ -59,6 +60,14 @@ test('older events go behind, and none is there twice', () => {
   assert.deepEqual(more.events.map(each => each.seq), [11, 10, 9]);
   assert.equal(more.firstSeq, 9);
   assert.equal(withOlderEvents(more, [event(9, 1, 'started')], 8), more);
+});
+
+test('events that come in one piece with the beginning are there once, before and behind the reading of older ones', () => {
+  const piece = new PieceReader().read(`: here\nid: 10\n\n${[11, 12, 13].map(seq => `id: ${seq}\ndata: {"seq":"${seq}","job":"1"}\n\n`).join('')}`);
+  const told = withPiece(NOTHING, piece, 1);
+  assert.deepEqual([told.events.map(each => each.seq), told.firstSeq, told.lastSeq], [[13, 12, 11], 11, 13]);
+  const more = withOlderEvents(told, [9, 10, 11, 12].map(seq => event(seq, 1, 'note')), 8);
+  assert.deepEqual(more.events.map(each => each.seq), [13, 12, 11, 10, 9]);
 });
 
 test('jobs on their way, and away, are looked at without events', () => {

@@ -58,7 +58,8 @@ export async function loadOlderEvents(count: number, signal: AbortSignal): Promi
   const {firstSeq} = state.value, after = Math.max(0, firstSeq - 1 - count);
   if (firstSeq <= 1) return;
   const events = await readEvents(after, firstSeq - 1, signal);
-  state.value = withOlderEvents(state.value, events, after);
+  // Else others have read them meanwhile, or the journal is another one.
+  if (state.value.firstSeq === firstSeq) state.value = withOlderEvents(state.value, events, after);
 }
 
 // Nothing, if it is not known any more.

@@ -83,10 +83,12 @@ export function withEvents(state: State, events: readonly Event[], nowMs: number
 
 export const hasBegun = (state: State): boolean => state.firstSeq > 0;
 
-// The stream has begun behind that event, and whatever was known before may be old.
+// The stream has begun behind that event, and whatever was known before may be old. If that is before the last event that is known, the
+// controller has another journal, restored from a copy: what has been told of since then is not so.
 export function withBeginning(state: State, seq: number, nowMs: number): State {
-  const begun = hasBegun(state);
-  return {...state, lastSeq: Math.max(state.lastSeq, seq), firstSeq: begun ? state.firstSeq : seq + 1, allStaleSince: nowMs};
+  if (hasBegun(state) && seq >= state.lastSeq) return {...state, lastSeq: seq, allStaleSince: nowMs};
+  const none = {events: [], stale: new Map(), changed: new Map(), ended: state.ended === undefined ? undefined : new Map()};
+  return {...state, ...none, lastSeq: seq, firstSeq: seq + 1, allStaleSince: nowMs};
 }
 
 export function withPiece(state: State, {begins, events}: Piece, nowMs: number): State {

@@ -97,6 +97,21 @@ play('a page that comes back ends as a fresh one', preempted, '#/jobs', async (p
   await fresh.close();
 });
 
+play('a controller that comes back with an older journal is followed, and what it has not is gone', preempted, '#/now', async (page, server) => {
+  await heading(page, 'The deadline is safe');
+  change(server, 5, 'note', {});
+  await page.locator('.feed li', {hasText: 'note'}).waitFor();
+  await server.goAway();
+  await page.getByText('The controller is not heard.').waitFor();
+  server.cluster.events.splice(-3);
+  await server.listen();
+  await page.getByRole('button', {name: 'Try now'}).click();
+  await page.getByText('The controller is not heard.').waitFor({state: 'detached'});
+  change(server, 8, 'cancelled', {state: 'cancelled'});
+  await page.locator('.feed li', {hasText: 'cancelled'}).waitFor();
+  assert.equal(await page.locator('.feed li', {hasText: 'note'}).count(), 0);
+});
+
 play('a controller that refuses is said to, in words', preempted, '#/now', async (page, server) => {
   await heading(page, 'The deadline is safe');
   server.refusal = {status: 503, message: 'it stands by'};

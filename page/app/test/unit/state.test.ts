@@ -70,6 +70,15 @@ test('events that come in one piece with the beginning are there once, before an
   assert.deepEqual(more.events.map(each => each.seq), [13, 12, 11, 10, 9]);
 });
 
+test('a journal that is older than what is known begins anew, with nothing of before', () => {
+  const told = withEvents(begun(), [event(11, 1, 'order-dump'), event(12, 3, 'submitted')], 5), ended = withAllJobs(told, [job(3, 'done')], 6, true);
+  const restored = withPiece(ended, {begins: 9, events: [event(10, 2, 'frozen')], seq: 10}, 7000);
+  assert.deepEqual([restored.events.map(each => each.seq), restored.lastSeq, restored.firstSeq], [[10], 10, 10]);
+  assert.deepEqual([[...restored.changed], [...restored.stale], restored.allStaleSince], [[[2, 10]], [[2, 7000]], 7000]);
+  assert.deepEqual(restored.ended, new Map(), 'they are read again, as they were asked for');
+  assert.equal(withPiece(told, {begins: 9, events: [], seq: 9}, 7000).ended, undefined);
+});
+
 test('jobs on their way, and away, are looked at without events', () => {
   assert.deepEqual(toRead(begun([job(1, 'dumping'), job(2, 'parked'), job(3, 'running'), job(4, 'pending')])), [1, 2]);
 });

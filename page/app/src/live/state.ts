@@ -20,7 +20,7 @@ export interface State {
   ended: ReadonlyMap<number, Job> | undefined;  // undefined: nobody has asked for them
   nodes: readonly Node[];
   events: readonly Event[];                     // newest first, without gaps
-  lastSeq: number;
+  lastSeq: number;                              // up to which all has been said; those that are not for this reader count
   firstSeq: number;                             // from this one on no event is missing in `events`; 0: no stream has begun yet
   stale: ReadonlyMap<number, number>;           // job -> when that became known, in milliseconds of the page's clock
   allStaleSince: number | undefined;
@@ -91,8 +91,9 @@ export function withBeginning(state: State, seq: number, nowMs: number): State {
   return {...state, ...none, lastSeq: seq, firstSeq: seq + 1, allStaleSince: nowMs};
 }
 
-export function withPiece(state: State, {begins, events}: Piece, nowMs: number): State {
-  return withEvents(begins === undefined ? state : withBeginning(state, begins, nowMs), events, nowMs);
+export function withPiece(state: State, {begins, events, seq}: Piece, nowMs: number): State {
+  const told = withEvents(begins === undefined ? state : withBeginning(state, begins, nowMs), events, nowMs);
+  return seq > told.lastSeq ? {...told, lastSeq: seq} : told;
 }
 
 // All is to be read once more, though no event says so: one answer will do.

@@ -1,7 +1,7 @@
 // What happens while somebody looks: events, a controller that goes away and comes back, keys, ten thousand rows.
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
-import {findings, hasBrowser, heading, launch, open, picture, problems} from './browser.mjs';
+import {PATIENCE_MS, findings, hasBrowser, heading, launch, open, picture, problems} from './browser.mjs';
 import {large, preempted, us} from './cluster.mjs';
 import {StandIn} from './stand_in.mjs';
 
@@ -52,6 +52,21 @@ test('who is told of no event sees what changes all the same', options, async ()
   await heading(page, 'cfd-wing is parked');
   change(server, 2, 'place', {state: 'restoring'});
   await heading(page, 'cfd-wing is being restored');
+  await page.close();
+  await server.goAway();
+});
+
+test('a page that comes back is not told again of what was hidden from it', options, async () => {
+  const server = standIn(preempted(), {stranger: true}), url = await server.listen(), page = await open(browser, `${url}#/now`);
+  await heading(page, '1 deadline is ahead');
+  for (let i = 0; i < 3; ++i) change(server, 2, 'note', {});
+  server.tell(server.cluster.event(0, 0, 'cordoned', 'n1 takes nothing new'));
+  change(server, 2, 'note', {});
+  server.beat();
+  await page.locator('.feed li', {hasText: 'takes nothing new'}).waitFor();
+  const newest = String(server.cluster.events.length), again = server.asked(url => url.pathname.endsWith('/events'), PATIENCE_MS);
+  for (const stream of server.streams) stream.end();
+  assert.equal((await again).searchParams.get('after'), newest);
   await page.close();
   await server.goAway();
 });

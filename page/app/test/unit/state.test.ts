@@ -79,6 +79,13 @@ test('a journal that is older than what is known begins anew, with nothing of be
   assert.equal(withPiece(told, {begins: 9, events: [], seq: 9}, 7000).ended, undefined);
 });
 
+test('the place moves by marks too, past events that are not for this reader', () => {
+  const told = withPiece(begun(), {begins: undefined, events: [event(12, 1, 'frozen')], seq: 20}, 5);
+  assert.deepEqual([told.lastSeq, told.firstSeq, told.events.map(each => each.seq)], [20, 11, [12]]);
+  assert.equal(withPiece(told, {begins: undefined, events: [], seq: 20}, 6), told, 'a sign of life changes nothing');
+  assert.equal(withPiece(told, {begins: undefined, events: [], seq: 0}, 6), told);
+});
+
 test('jobs on their way, and away, are looked at without events', () => {
   assert.deepEqual(toRead(begun([job(1, 'dumping'), job(2, 'parked'), job(3, 'running'), job(4, 'pending')])), [1, 2]);
 });

@@ -16,7 +16,11 @@ export class ApiError extends Error {
   }
   // What was asked for is not there, or not for this reader.
   get isNotShown(): boolean {
-    return ['NOT_FOUND', 'PERMISSION_DENIED', 'UNAUTHENTICATED', 'INVALID_ARGUMENT'].includes(this.code);
+    return this.isForbidden || ['NOT_FOUND', 'INVALID_ARGUMENT'].includes(this.code);
+  }
+  // It is not for this reader, whether it is there or not.
+  get isForbidden(): boolean {
+    return ['PERMISSION_DENIED', 'UNAUTHENTICATED'].includes(this.code);
   }
 }
 

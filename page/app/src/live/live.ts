@@ -80,21 +80,29 @@ async function readStale(signal: AbortSignal): Promise<void> {
   state.value = withJobs(state.value, ids, jobs.flat(), askedMs);
 }
 
+// False: one has been refused, so this session asks for no more.
+let arePlansShown = true;
+
 // Plans are not shown to everybody who may see the request.
-async function newestPlan(request: number, signal: AbortSignal): Promise<Plan | undefined> {
+async function newestPlan({id}: Job, signal: AbortSignal): Promise<[number, Plan][]> {
+  if (!arePlansShown) return [];
   try {
-    return (await readPlans(request, signal)).plans.at(-1);
+    const plan = (await readPlans(id, signal)).plans.at(-1);
+    return plan === undefined ? [] : [[id, plan]];
   } catch (error) {
-    if (error instanceof ApiError && error.isNotShown) return undefined;
-    throw error;
+    if (!(error instanceof ApiError && error.isNotShown)) throw error;
+    if (error.isForbidden) arePlansShown = false;
+    return [];
   }
 }
 
 async function readPlansAhead(signal: AbortSignal): Promise<void> {
   const ahead = [...state.value.jobs.values()].filter(waitsForDeadline)
       .sort((a, b) => (a.spec?.startByUs ?? 0) - (b.spec?.startByUs ?? 0)).slice(0, REQUESTS_PLANNED);
-  const read = await Promise.all(ahead.map(async job => [job.id, await newestPlan(job.id, signal)] as const));
-  plans.value = new Map(read.flatMap(([id, plan]) => (plan === undefined ? [] : [[id, plan] as const])));
+  // The first one alone: whoever is refused it is refused the others.
+  const first = await Promise.all(ahead.slice(0, 1).map(job => newestPlan(job, signal)));
+  const others = await Promise.all(ahead.slice(1).map(job => newestPlan(job, signal)));
+  plans.value = new Map([...first, ...others].flat());
 }
 
 const pause = (ms: number, signal: AbortSignal): Promise<void> => new Promise(done => {
@@ -136,6 +144,7 @@ async function readAtFirst(signal: AbortSignal): Promise<void> {
 // Until the stream ends, or something cannot be read.
 async function session(): Promise<void> {
   const ended = new AbortController();
+  arePlansShown = true;
   let silence: ReturnType<typeof setTimeout> | undefined;
   await new Promise<void>((_, reject) => {
     const over = (): void => reject(new ApiError('UNREACHABLE', 'the stream of events has ended'));

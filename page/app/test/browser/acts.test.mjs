@@ -71,6 +71,24 @@ test('a page that comes back is not told again of what was hidden from it', opti
   await server.goAway();
 });
 
+test('who is refused a plan asks for no other, until the page comes back', options, async () => {
+  const cluster = preempted(), storm = cluster.jobs.get(8);
+  for (const id of [9, 10]) cluster.jobs.set(id, {...storm, id: String(id)});
+  const server = standIn(cluster, {stranger: true}), url = await server.listen(), asked = [];
+  server.news.on('asked', question => { if (question.pathname.endsWith('/plans')) asked.push(question.pathname); });
+  const page = await open(browser, `${url}#/now`);
+  await heading(page, '3 deadlines are ahead');
+  server.tell(server.cluster.event(0, 0, 'cordoned', 'n1 takes nothing new'));
+  // Plans are read between two looks at the jobs on their way.
+  for (let i = 0; i < 3; ++i) await server.asked(question => question.pathname.endsWith('/jobs/2'), PATIENCE_MS);
+  assert.equal(asked.length, 1);
+  const again = server.asked(question => question.pathname.endsWith('/plans'), PATIENCE_MS);
+  for (const stream of server.streams) stream.end();
+  await again;
+  await page.close();
+  await server.goAway();
+});
+
 play('a job that is not known any more leaves the list', preempted, '#/jobs', async (page, server) => {
   await page.getByRole('link', {name: 'long 5'}).waitFor();
   server.cluster.jobs.delete(5);

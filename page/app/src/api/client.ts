@@ -46,15 +46,37 @@ async function ask(path: string, init: RequestInit): Promise<Response> {
   return response;
 }
 
-async function get<K extends keyof Answers>(type: K, path: string, signal?: AbortSignal): Promise<Answers[K]> {
-  const response = await ask(path, {signal: signal ?? null});
+// What takes longer has failed: it would keep what is shown from moving, while the stream of events goes on. With every connection of
+// the browser taken by other tabs a question is not even sent.
+export const ANSWER_MS = 20_000;
+
+// Calls `work` with a signal that is given at that time too, and when `outer` is. Browsers of 2022 have AbortSignal.timeout, and no way
+// to join two signals.
+async function inTime<T>(outer: AbortSignal | undefined, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const over = new AbortController(), end = (): void => over.abort();
+  let isLate = false;
+  const timer = setTimeout(() => { isLate = true; end(); }, ANSWER_MS);
+  outer?.addEventListener('abort', end, {once: true});
+  if (outer?.aborted) end();
+  try {
+    return await work(over.signal);
+  } catch (error) {
+    throw isLate ? new ApiError('UNREACHABLE', `no answer within ${ANSWER_MS / 1000} s`) : error;
+  } finally {
+    clearTimeout(timer);
+    outer?.removeEventListener('abort', end);
+  }
+}
+
+const get = <K extends keyof Answers>(type: K, path: string, outer?: AbortSignal): Promise<Answers[K]> => inTime(outer, async signal => {
+  const response = await ask(path, {signal});
   try {
     return decode(type, await response.json());
   } catch (error) {
     if (error instanceof BadAnswer) throw new ApiError('BAD ANSWER', error.message);
     throw new ApiError('UNREACHABLE', 'the answer broke off');
   }
-}
+});
 
 export const readSite = (signal?: AbortSignal): Promise<SiteInfo> => get('SiteInfo', '/site', signal);
 export const readPolicy = (signal?: AbortSignal): Promise<PolicyInForce> => get('PolicyInForce', '/policy', signal);
@@ -83,7 +105,7 @@ export async function followEvents(after: number | undefined, heard: (piece: Pie
 }
 
 // Events behind `after`, up to and with `until`.
-export async function readEvents(after: number, until: number, signal: AbortSignal): Promise<Event[]> {
+export const readEvents = (after: number, until: number, outer: AbortSignal): Promise<Event[]> => inTime(outer, async signal => {
   const enough = new AbortController(), events: Event[] = [];
   signal.addEventListener('abort', () => enough.abort(), {once: true});
   await followEvents(after, piece => {
@@ -93,4 +115,4 @@ export async function readEvents(after: number, until: number, signal: AbortSign
     if (!enough.signal.aborted || signal.aborted) throw error;
   });
   return events;
-}
+});

@@ -3,7 +3,7 @@ import {batch, computed, signal} from '@preact/signals';
 import {Job, Plan} from '../../generated/api';
 import {ApiError, followEvents, readEveryJob, readEvents, readJob, readJobs, readNodes, readPlans, readPolicy, readSite} from '../api/client';
 import {waitsForDeadline} from '../model/jobs';
-import {Link, NOT_YET, SILENCE_MS, answered, failed, heard, standingOf} from './link';
+import {Link, NOT_YET, SILENCE_MS, answered, failed, heard, rested, standingOf} from './link';
 import {NOTHING, State, hasBegun, toRead, withAllJobs, withAllOld, withJobs, withNodes, withOlderEvents, withPiece, withSite} from './state';
 
 const EVENTS_AT_FIRST = 300;
@@ -116,7 +116,7 @@ async function keepUp(signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     await pause(SETTLE_MS, signal);
     const atMs = performance.now(), {lastSeq} = state.value;
-    if (signal.aborted || document.hidden || (lastSeq === lookedSeq && atMs - lookedMs < LOOK_MS)) continue;
+    if (signal.aborted || (lastSeq === lookedSeq && atMs - lookedMs < LOOK_MS)) continue;
     [lookedMs, lookedSeq] = [atMs, lastSeq];
     const news = state.value.stale.size > 0;
     if (state.value.changed.size === 0 && atMs - jobsMs > Math.max(JOBS_MS, 2 * state.value.jobs.size)) {
@@ -141,12 +141,14 @@ async function readAtFirst(signal: AbortSignal): Promise<void> {
   await keepUp(signal);
 }
 
-// Until the stream ends, or something cannot be read.
+// Until the page is hidden: a browser has six connections to a controller, and each stream keeps one. Fails when the stream ends, or when
+// something cannot be read.
 async function session(): Promise<void> {
   const ended = new AbortController();
   arePlansShown = true;
   let silence: ReturnType<typeof setTimeout> | undefined;
-  await new Promise<void>((_, reject) => {
+  await new Promise<void>((done, reject) => {
+    document.addEventListener('visibilitychange', () => { if (document.hidden) done(); }, {signal: ended.signal});
     const over = (): void => reject(new ApiError('UNREACHABLE', 'the stream of events has ended'));
     const beat = (): void => {
       clearTimeout(silence);
@@ -155,6 +157,7 @@ async function session(): Promise<void> {
     };
     silence = setTimeout(over, SILENCE_MS);
     followEvents(hasBegun(state.value) ? state.value.lastSeq : undefined, piece => batch(() => {
+      if (ended.signal.aborted) return;
       beat();
       state.value = withPiece(state.value, piece, performance.now());
       if (piece.begins !== undefined) readAtFirst(ended.signal).catch(reject);
@@ -165,12 +168,20 @@ async function session(): Promise<void> {
   });
 }
 
+async function isSeen(): Promise<void> {
+  while (document.hidden) await new Promise(changed => { document.addEventListener('visibilitychange', changed, {once: true}); });
+}
+
 let tryNow: () => void = () => undefined;
 export const retryNow = (): void => tryNow();
 
 export async function run(): Promise<never> {
   setInterval(tick, 1000);
   for (;;) {
+    if (document.hidden) {
+      link.value = rested(link.value);
+      await isSeen();
+    }
     await session().catch((error: unknown) => {
       const {code, message} = error instanceof ApiError ? error : new ApiError('UNREACHABLE', String(error));
       link.value = failed(link.value, {code, message}, performance.now());

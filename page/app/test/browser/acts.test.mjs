@@ -145,6 +145,55 @@ play('a controller that comes back with an older journal is followed, and what i
   assert.equal(await page.locator('.feed li', {hasText: 'note'}).count(), 0);
 });
 
+// The browser says the page is hidden, or seen: a headless one hides none.
+const hide = (page, hidden) => page.evaluate(is => {
+  Object.defineProperty(document, 'hidden', {configurable: true, get: () => is});
+  document.dispatchEvent(new Event('visibilitychange'));
+}, hidden);
+
+play('a page that nobody looks at keeps no connection, and comes back with all that has happened', preempted, '#/job/2', async (page, server) => {
+  await heading(page, 'cfd-wing is parked');
+  await hide(page, true);
+  await server.streamsAre(0, PATIENCE_MS);
+  change(server, 2, 'restored', {state: 'running', madeWayFor: '0', back: undefined});
+  await hide(page, false);
+  await heading(page, 'cfd-wing runs');
+  await page.locator('.link', {hasText: 'live'}).waitFor();
+});
+
+test('more pages than the browser has connections follow, as long as one is seen', options, async () => {
+  const server = standIn(preempted()), url = await server.listen(), context = await browser.newContext();
+  for (let i = 0; i < 8; ++i) {
+    const page = await context.newPage();
+    page.setDefaultTimeout(PATIENCE_MS);
+    await page.goto(`${url}#/now`);
+    await heading(page, 'The deadline is safe');
+    await hide(page, true);
+  }
+  await context.close();
+  await server.goAway();
+});
+
+test('a controller that answers nothing is missed, though its stream lives', options, async () => {
+  const server = standIn(preempted()), url = await server.listen(), page = await browser.newPage();
+  page.setDefaultTimeout(PATIENCE_MS);
+  await page.clock.install();
+  await page.goto(`${url}#/now`);
+  await heading(page, 'The deadline is safe');
+  server.mute = true;
+  for (let i = 0; i < 2; ++i) {
+    await server.asked(question => !question.pathname.endsWith('/events'), PATIENCE_MS);
+    server.beat();
+    await page.clock.fastForward(20_000);
+  }
+  await page.getByText('The controller is not heard.').waitFor();
+  server.mute = false;
+  await page.getByRole('button', {name: 'Try now'}).click();
+  await heading(page, 'The deadline is safe');
+  await page.close();
+  await server.goAway();
+});
+
 play('a controller that refuses is said to, in words', preempted, '#/now', async (page, server) => {
   await heading(page, 'The deadline is safe');
   server.refusal = {status: 503, message: 'it stands by'};

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
-import {readEvents} from '../../src/api/client';
+import {ANSWER_MS, ApiError, readEvents, readJobs} from '../../src/api/client';
 import {BadAnswer, decode} from '../../src/api/decode';
 import {PieceReader} from '../../src/api/pieces';
 import {SseReader} from '../../src/api/sse';
@@ -93,4 +93,31 @@ test('where a stream begins is told apart from its events, once, however it is c
     assert.ok(pieces[0]?.begins !== undefined || pieces[0]?.events.length === 0, 'nothing comes before it');
     assert.equal(pieces[1]?.seq, 9);
   }
+});
+
+test('a question without an answer in time has failed, before its answer begins and in it', async () => {
+  const silence: [string, typeof fetch][] = [
+    ['not sent', (_, init) => new Promise((_, reject) => { init?.signal?.addEventListener('abort', () => reject(init.signal?.reason)); })],
+    ['cut', (_, init) => Promise.resolve(new Response(new ReadableStream({start: stream => { init?.signal?.addEventListener('abort', () => stream.error(init.signal?.reason)); }})))],
+  ];
+  const timer = globalThis.setTimeout;
+  for (const [name, answer] of silence) {
+    for (const question of [() => readJobs(), () => readEvents(4, 6, new AbortController().signal)]) {
+      const late: (() => void)[] = [];
+      globalThis.fetch = answer;
+      globalThis.setTimeout = ((then: () => void, ms: number) => {
+        assert.equal(ms, ANSWER_MS);
+        return late.push(then);
+      }) as unknown as typeof setTimeout;
+      const failure = assert.rejects(question(), error => error instanceof ApiError && error.code === 'UNREACHABLE' && /within/.test(error.message), name);
+      globalThis.setTimeout = timer;
+      late.forEach(each => each());
+      await failure;
+    }
+  }
+});
+
+test('a question that is given up is not called late', async () => {
+  globalThis.fetch = (_, init) => init?.signal?.aborted ? Promise.reject(init.signal.reason) : new Promise(() => undefined);
+  await assert.rejects(readJobs(AbortSignal.abort()), error => error instanceof ApiError && !/within/.test(error.message));
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
-import {NOT_YET, SILENCE_MS, answered, failed, heard, standingOf} from '../../src/live/link';
+import {NOT_YET, SILENCE_MS, answered, failed, heard, rested, standingOf} from '../../src/live/link';
 import {ANSWER_AGE_MS, NOTHING, State, areJobsHidden, toRead, withAllJobs, withBeginning, withEvents, withJobs, withOlderEvents, withPiece, withSite} from '../../src/live/state';
 import {PieceReader} from '../../src/api/pieces';
 import {event, job} from './make';
@@ -127,4 +127,12 @@ test('tries come further apart, up to a limit', () => {
   let link = NOT_YET;
   const waits = [1, 2, 3, 4, 5, 6].map(() => { link = failed(link, GONE, 0); return link.retryAtMs; });
   assert.deepEqual(waits, [1000, 2000, 4000, 8000, 15000, 15000]);
+});
+
+test('who comes back from a rest is not live until there is an answer, and a failure shows at once', () => {
+  const back = rested(failed(answered(heard(NOT_YET, 0)), GONE, 1)), late = 10 * SILENCE_MS;
+  assert.equal(standingOf(back, late), 'reading');
+  assert.equal(standingOf(heard(back, late), late), 'reading');
+  assert.equal(standingOf(answered(heard(back, late)), late), 'live');
+  assert.equal(standingOf(failed(back, GONE, late), late), 'lost');
 });

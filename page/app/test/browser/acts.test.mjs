@@ -151,10 +151,16 @@ const hide = (page, hidden) => page.evaluate(is => {
   document.dispatchEvent(new Event('visibilitychange'));
 }, hidden);
 
+// With signs of life meanwhile, or a page would give its stream up for its silence.
+async function beating(server, act) {
+  const beats = setInterval(() => server.beat(), 1000);
+  await act().finally(() => clearInterval(beats));
+}
+
 play('a page that nobody looks at keeps no connection, and comes back with all that has happened', preempted, '#/job/2', async (page, server) => {
   await heading(page, 'cfd-wing is parked');
   await hide(page, true);
-  await server.streamsAre(0, PATIENCE_MS);
+  await beating(server, () => server.streamsAre(0, PATIENCE_MS));
   change(server, 2, 'restored', {state: 'running', madeWayFor: '0', back: undefined});
   await hide(page, false);
   await heading(page, 'cfd-wing runs');
@@ -163,13 +169,15 @@ play('a page that nobody looks at keeps no connection, and comes back with all t
 
 test('more pages than the browser has connections follow, as long as one is seen', options, async () => {
   const server = standIn(preempted()), url = await server.listen(), context = await browser.newContext();
-  for (let i = 0; i < 8; ++i) {
-    const page = await context.newPage();
-    page.setDefaultTimeout(PATIENCE_MS);
-    await page.goto(`${url}#/now`);
-    await heading(page, 'The deadline is safe');
-    await hide(page, true);
-  }
+  await beating(server, async () => {
+    for (let i = 0; i < 8; ++i) {
+      const page = await context.newPage();
+      page.setDefaultTimeout(PATIENCE_MS);
+      await page.goto(`${url}#/now`);
+      await heading(page, 'The deadline is safe');
+      await hide(page, true);
+    }
+  });
   await context.close();
   await server.goAway();
 });

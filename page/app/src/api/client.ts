@@ -1,7 +1,7 @@
 // The calls of the API: one function a question. What goes wrong is an ApiError with the gRPC code in it.
 import {Answers, Event, ExplainResponse, ListJobsResponse, ListNodesResponse, PolicyInForce, SiteInfo} from '../../generated/api';
 import {BadAnswer, decode} from './decode';
-import {SseReader} from './sse';
+import {Piece, PieceReader} from './pieces';
 
 const ROOT = '/api/v1';
 const CODES: Record<number, string> = {
@@ -16,7 +16,11 @@ export class ApiError extends Error {
   }
   // What was asked for is not there, or not for this reader.
   get isNotShown(): boolean {
-    return ['NOT_FOUND', 'PERMISSION_DENIED', 'UNAUTHENTICATED', 'INVALID_ARGUMENT'].includes(this.code);
+    return this.isForbidden || ['NOT_FOUND', 'INVALID_ARGUMENT'].includes(this.code);
+  }
+  // It is not for this reader, whether it is there or not.
+  get isForbidden(): boolean {
+    return ['PERMISSION_DENIED', 'UNAUTHENTICATED'].includes(this.code);
   }
 }
 
@@ -42,15 +46,37 @@ async function ask(path: string, init: RequestInit): Promise<Response> {
   return response;
 }
 
-async function get<K extends keyof Answers>(type: K, path: string, signal?: AbortSignal): Promise<Answers[K]> {
-  const response = await ask(path, {signal: signal ?? null});
+// What takes longer has failed: it would keep what is shown from moving, while the stream of events goes on. With every connection of
+// the browser taken by other tabs a question is not even sent.
+export const ANSWER_MS = 20_000;
+
+// Calls `work` with a signal that is given at that time too, and when `outer` is. Browsers of 2022 have AbortSignal.timeout, and no way
+// to join two signals.
+async function inTime<T>(outer: AbortSignal | undefined, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const over = new AbortController(), end = (): void => over.abort();
+  let isLate = false;
+  const timer = setTimeout(() => { isLate = true; end(); }, ANSWER_MS);
+  outer?.addEventListener('abort', end, {once: true});
+  if (outer?.aborted) end();
+  try {
+    return await work(over.signal);
+  } catch (error) {
+    throw isLate ? new ApiError('UNREACHABLE', `no answer within ${ANSWER_MS / 1000} s`) : error;
+  } finally {
+    clearTimeout(timer);
+    outer?.removeEventListener('abort', end);
+  }
+}
+
+const get = <K extends keyof Answers>(type: K, path: string, outer?: AbortSignal): Promise<Answers[K]> => inTime(outer, async signal => {
+  const response = await ask(path, {signal});
   try {
     return decode(type, await response.json());
   } catch (error) {
     if (error instanceof BadAnswer) throw new ApiError('BAD ANSWER', error.message);
     throw new ApiError('UNREACHABLE', 'the answer broke off');
   }
-}
+});
 
 export const readSite = (signal?: AbortSignal): Promise<SiteInfo> => get('SiteInfo', '/site', signal);
 export const readPolicy = (signal?: AbortSignal): Promise<PolicyInForce> => get('PolicyInForce', '/policy', signal);
@@ -62,16 +88,10 @@ export const readPlans = (id: number, signal?: AbortSignal): Promise<ExplainResp
 // With what would have been done if one of those who make way had stayed, which costs the controller a plan for each.
 export const readComparedPlans = (id: number, signal?: AbortSignal): Promise<ExplainResponse> => get('ExplainResponse', `/jobs/${id}/plans?compare=true`, signal);
 
-// Of the stream of events: what came in one piece. No events: a sign of life.
-export interface Piece {
-  events: Event[];
-  seq: number;  // up to which all has been said; 0: not said
-}
-
 // Calls `heard` with each piece that comes, until the stream ends. `after`: the event behind which it begins; undefined: from now on.
 export async function followEvents(after: number | undefined, heard: (piece: Piece) => void, signal: AbortSignal): Promise<void> {
   const response = await ask(after === undefined ? '/events' : `/events?after=${after}`, {signal});
-  const reader = new SseReader(), text = new TextDecoder(), body = response.body?.getReader();
+  const reader = new PieceReader(), text = new TextDecoder(), body = response.body?.getReader();
   for (;;) {
     let piece;
     try {
@@ -80,13 +100,12 @@ export async function followEvents(after: number | undefined, heard: (piece: Pie
       throw new ApiError('UNREACHABLE', 'the stream of events broke off');
     }
     if (piece === undefined || piece.done) return;
-    const parts = reader.read(text.decode(piece.value, {stream: true}));
-    heard({events: parts.map(part => decode('Event', JSON.parse(part))), seq: Number(reader.lastId) || 0});
+    heard(reader.read(text.decode(piece.value, {stream: true})));
   }
 }
 
 // Events behind `after`, up to and with `until`.
-export async function readEvents(after: number, until: number, signal: AbortSignal): Promise<Event[]> {
+export const readEvents = (after: number, until: number, outer: AbortSignal): Promise<Event[]> => inTime(outer, async signal => {
   const enough = new AbortController(), events: Event[] = [];
   signal.addEventListener('abort', () => enough.abort(), {once: true});
   await followEvents(after, piece => {
@@ -96,4 +115,4 @@ export async function readEvents(after: number, until: number, signal: AbortSign
     if (!enough.signal.aborted || signal.aborted) throw error;
   });
   return events;
-}
+});

@@ -3,7 +3,9 @@
 
 // Takes text as it comes; answers the data of the events that have become whole.
 export class SseReader {
-  lastId = '';  // of an event, or of a mark without one
+  firstId: string | undefined;
+  lastId = '';  // of the last event that has been answered, or of a mark without one
+  private id: string | undefined;  // of the one that is being read
   private rest = '';
   private data: string[] = [];
 
@@ -16,6 +18,9 @@ export class SseReader {
         this.field(line);
         continue;
       }
+      // An id counts from here: whoever comes back with one that came before its event would never get that event.
+      this.lastId = this.id ?? '';
+      this.firstId ??= this.id;
       if (this.data.length > 0) events.push(this.data.join('\n'));
       this.data = [];
     }
@@ -27,6 +32,6 @@ export class SseReader {
     const name = colon < 0 ? line : line.slice(0, colon);
     const text = colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, '');
     if (name === 'data') this.data.push(text);
-    if (name === 'id') this.lastId = text;
+    if (name === 'id') this.id = text;
   }
 }

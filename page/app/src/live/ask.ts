@@ -43,13 +43,13 @@ export interface History {
 
 // From the events that the page has; those before them are read as far back as is needed, and as it keeps any.
 export function useHistory(jobs: readonly number[], sinceUs: number): History {
-  const {events, firstSeq} = state.value, oldest = events.at(-1), wanted = new Set(jobs), [isEnd, setEnd] = useState(false);
+  const {events, firstSeq} = state.value, oldest = events.at(-1), wanted = new Set(jobs), [endSeq, setEndSeq] = useState(0);  // behind which there is no more to read
   const reachesBack = firstSeq <= 1 || (oldest !== undefined && oldest.atUs <= sinceUs);
   useEffect(() => {
-    if (reachesBack || isEnd || sinceUs === 0 || firstSeq === 0) return undefined;
+    if (reachesBack || endSeq === firstSeq || sinceUs === 0 || firstSeq === 0) return undefined;
     const over = new AbortController();
-    loadOlderEvents(EVENTS_A_TIME, over.signal).catch(() => undefined).then(() => { if (state.value.firstSeq === firstSeq) setEnd(true); });
+    loadOlderEvents(EVENTS_A_TIME, over.signal).catch(() => undefined).then(() => { if (!over.signal.aborted && state.value.firstSeq === firstSeq) setEndSeq(firstSeq); });
     return () => over.abort();
-  }, [reachesBack, isEnd, firstSeq, sinceUs]);
+  }, [reachesBack, endSeq, firstSeq, sinceUs]);
   return {events: events.filter(event => wanted.has(event.job)).reverse(), reachesBack};
 }

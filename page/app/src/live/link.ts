@@ -14,13 +14,16 @@ export interface Link {
   failures: number;                 // in a row
   failure: Failure | undefined;     // the last one, until something has been answered
   retryAtMs: number;                // of the next try, while there is none under way
+  isBehind: boolean;                // nobody looked for a while, and it has not been read anew yet
 }
 
-export const NOT_YET: Link = {lastHeardMs: undefined, failures: 0, failure: undefined, retryAtMs: 0};
+export const NOT_YET: Link = {lastHeardMs: undefined, failures: 0, failure: undefined, retryAtMs: 0, isBehind: false};
 
 export const heard = (link: Link, nowMs: number): Link => ({...link, lastHeardMs: nowMs});
 // What was asked for has come.
-export const answered = (link: Link): Link => ({...link, failures: 0, failure: undefined, retryAtMs: 0});
+export const answered = (link: Link): Link => ({...link, failures: 0, failure: undefined, retryAtMs: 0, isBehind: false});
+// Nobody looks: nothing is asked for.
+export const rested = (link: Link): Link => ({...answered(link), isBehind: true});
 
 export function failed(link: Link, failure: Failure, nowMs: number): Link {
   const failures = link.failures + 1;
@@ -28,12 +31,12 @@ export function failed(link: Link, failure: Failure, nowMs: number): Link {
   return {...link, failures, failure, retryAtMs: nowMs + waitMs};
 }
 
-// reading: nothing has come yet. refused: there is an answer, and it is no. lost: it was there, and is not heard any more.
+// reading: nothing has come yet, or not since it rested. refused: there is an answer, and it is no. lost: it was there, and is not heard any more.
 export type Standing = 'reading' | 'live' | 'lost' | 'refused';
 
 export function standingOf(link: Link, nowMs: number): Standing {
   const unreachable = link.failure === undefined || link.failure.code === 'UNREACHABLE';
-  if (link.lastHeardMs === undefined) return link.failure === undefined ? 'reading' : unreachable ? 'lost' : 'refused';
+  if (link.lastHeardMs === undefined || link.isBehind) return link.failure === undefined ? 'reading' : unreachable ? 'lost' : 'refused';
   if (link.failures >= FAILURES_SHOWN) return unreachable ? 'lost' : 'refused';
   return nowMs - link.lastHeardMs > SILENCE_MS ? 'lost' : 'live';
 }

@@ -3,8 +3,8 @@ import {batch, computed, signal} from '@preact/signals';
 import {Job, Plan} from '../../generated/api';
 import {ApiError, followEvents, readEveryJob, readEvents, readJob, readJobs, readNodes, readPlans, readPolicy, readSite} from '../api/client';
 import {waitsForDeadline} from '../model/jobs';
-import {Link, NOT_YET, SILENCE_MS, answered, failed, heard, standingOf} from './link';
-import {NOTHING, State, toRead, withAllJobs, withAllOld, withBeginning, withEvents, withJobs, withNodes, withOlderEvents, withSite} from './state';
+import {Link, NOT_YET, SILENCE_MS, answered, failed, heard, rested, standingOf} from './link';
+import {NOTHING, State, hasBegun, toRead, withAllJobs, withAllOld, withJobs, withNodes, withOlderEvents, withPiece, withSite} from './state';
 
 const EVENTS_AT_FIRST = 300;
 const SETTLE_MS = 400;         // events come in groups; what they changed is read once
@@ -58,7 +58,8 @@ export async function loadOlderEvents(count: number, signal: AbortSignal): Promi
   const {firstSeq} = state.value, after = Math.max(0, firstSeq - 1 - count);
   if (firstSeq <= 1) return;
   const events = await readEvents(after, firstSeq - 1, signal);
-  state.value = withOlderEvents(state.value, events, after);
+  // Else others have read them meanwhile, or the journal is another one.
+  if (state.value.firstSeq === firstSeq) state.value = withOlderEvents(state.value, events, after);
 }
 
 // Nothing, if it is not known any more.
@@ -79,21 +80,29 @@ async function readStale(signal: AbortSignal): Promise<void> {
   state.value = withJobs(state.value, ids, jobs.flat(), askedMs);
 }
 
+// False: one has been refused, so this session asks for no more.
+let arePlansShown = true;
+
 // Plans are not shown to everybody who may see the request.
-async function newestPlan(request: number, signal: AbortSignal): Promise<Plan | undefined> {
+async function newestPlan({id}: Job, signal: AbortSignal): Promise<[number, Plan][]> {
+  if (!arePlansShown) return [];
   try {
-    return (await readPlans(request, signal)).plans.at(-1);
+    const plan = (await readPlans(id, signal)).plans.at(-1);
+    return plan === undefined ? [] : [[id, plan]];
   } catch (error) {
-    if (error instanceof ApiError && error.isNotShown) return undefined;
-    throw error;
+    if (!(error instanceof ApiError && error.isNotShown)) throw error;
+    if (error.isForbidden) arePlansShown = false;
+    return [];
   }
 }
 
 async function readPlansAhead(signal: AbortSignal): Promise<void> {
   const ahead = [...state.value.jobs.values()].filter(waitsForDeadline)
       .sort((a, b) => (a.spec?.startByUs ?? 0) - (b.spec?.startByUs ?? 0)).slice(0, REQUESTS_PLANNED);
-  const read = await Promise.all(ahead.map(async job => [job.id, await newestPlan(job.id, signal)] as const));
-  plans.value = new Map(read.flatMap(([id, plan]) => (plan === undefined ? [] : [[id, plan] as const])));
+  // The first one alone: whoever is refused it is refused the others.
+  const first = await Promise.all(ahead.slice(0, 1).map(job => newestPlan(job, signal)));
+  const others = await Promise.all(ahead.slice(1).map(job => newestPlan(job, signal)));
+  plans.value = new Map([...first, ...others].flat());
 }
 
 const pause = (ms: number, signal: AbortSignal): Promise<void> => new Promise(done => {
@@ -107,7 +116,7 @@ async function keepUp(signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     await pause(SETTLE_MS, signal);
     const atMs = performance.now(), {lastSeq} = state.value;
-    if (signal.aborted || document.hidden || (lastSeq === lookedSeq && atMs - lookedMs < LOOK_MS)) continue;
+    if (signal.aborted || (lastSeq === lookedSeq && atMs - lookedMs < LOOK_MS)) continue;
     [lookedMs, lookedSeq] = [atMs, lastSeq];
     const news = state.value.stale.size > 0;
     if (state.value.changed.size === 0 && atMs - jobsMs > Math.max(JOBS_MS, 2 * state.value.jobs.size)) {
@@ -132,12 +141,14 @@ async function readAtFirst(signal: AbortSignal): Promise<void> {
   await keepUp(signal);
 }
 
-// Until the stream ends, or something cannot be read.
+// Until the page is hidden: a browser has six connections to a controller, and each stream keeps one. Fails when the stream ends, or when
+// something cannot be read.
 async function session(): Promise<void> {
   const ended = new AbortController();
+  arePlansShown = true;
   let silence: ReturnType<typeof setTimeout> | undefined;
-  await new Promise<void>((_, reject) => {
-    let opened = false;
+  await new Promise<void>((done, reject) => {
+    document.addEventListener('visibilitychange', () => { if (document.hidden) done(); }, {signal: ended.signal});
     const over = (): void => reject(new ApiError('UNREACHABLE', 'the stream of events has ended'));
     const beat = (): void => {
       clearTimeout(silence);
@@ -145,19 +156,20 @@ async function session(): Promise<void> {
       link.value = heard(link.value, performance.now());
     };
     silence = setTimeout(over, SILENCE_MS);
-    followEvents(state.value.lastSeq || undefined, ({events, seq}) => batch(() => {
+    followEvents(hasBegun(state.value) ? state.value.lastSeq : undefined, piece => batch(() => {
+      if (ended.signal.aborted) return;
       beat();
-      if (!opened) {
-        opened = true;
-        state.value = withBeginning(state.value, events.length === 0 ? seq : state.value.lastSeq, performance.now());
-        readAtFirst(ended.signal).catch(reject);
-      }
-      state.value = withEvents(state.value, events, performance.now());
+      state.value = withPiece(state.value, piece, performance.now());
+      if (piece.begins !== undefined) readAtFirst(ended.signal).catch(reject);
     }), ended.signal).then(over, reject);
   }).finally(() => {
     clearTimeout(silence);
     ended.abort();
   });
+}
+
+async function isSeen(): Promise<void> {
+  while (document.hidden) await new Promise(changed => { document.addEventListener('visibilitychange', changed, {once: true}); });
 }
 
 let tryNow: () => void = () => undefined;
@@ -166,6 +178,10 @@ export const retryNow = (): void => tryNow();
 export async function run(): Promise<never> {
   setInterval(tick, 1000);
   for (;;) {
+    if (document.hidden) {
+      link.value = rested(link.value);
+      await isSeen();
+    }
     await session().catch((error: unknown) => {
       const {code, message} = error instanceof ApiError ? error : new ApiError('UNREACHABLE', String(error));
       link.value = failed(link.value, {code, message}, performance.now());

@@ -4,6 +4,7 @@
 // that slept through ten thousand events comes to what a fresh one reads. The controller may answer what it has answered a moment ago,
 // so a job stays stale until an answer is from behind that moment.
 import {Event, Job, Node, PolicyInForce, SiteInfo} from '../../generated/api';
+import {Piece} from '../api/pieces';
 import {hasEnded, isAway, isInMotion} from '../model/jobs';
 
 const EVENTS_KEPT = 5_000;
@@ -19,8 +20,8 @@ export interface State {
   ended: ReadonlyMap<number, Job> | undefined;  // undefined: nobody has asked for them
   nodes: readonly Node[];
   events: readonly Event[];                     // newest first, without gaps
-  lastSeq: number;
-  firstSeq: number;                             // no event behind this one is missing in `events`
+  lastSeq: number;                              // up to which all has been said; those that are not for this reader count
+  firstSeq: number;                             // from this one on no event is missing in `events`; 0: no stream has begun yet
   stale: ReadonlyMap<number, number>;           // job -> when that became known, in milliseconds of the page's clock
   allStaleSince: number | undefined;
   changed: ReadonlyMap<number, number>;         // job -> the newest event that it was in
@@ -77,14 +78,22 @@ export function withEvents(state: State, events: readonly Event[], nowMs: number
     allStaleSince: all ? nowMs : state.allStaleSince,
     events: [...fresh.slice(-EVENTS_KEPT).reverse(), ...state.events].slice(0, EVENTS_KEPT),
     lastSeq: newest.seq,
-    firstSeq: state.lastSeq === 0 ? newest.seq : state.firstSeq,
   };
 }
 
-// The stream has begun behind that event, and whatever was known before may be old.
+export const hasBegun = (state: State): boolean => state.firstSeq > 0;
+
+// The stream has begun behind that event, and whatever was known before may be old. If that is before the last event that is known, the
+// controller has another journal, restored from a copy: what has been told of since then is not so.
 export function withBeginning(state: State, seq: number, nowMs: number): State {
-  const known = state.lastSeq > 0;
-  return {...state, lastSeq: Math.max(state.lastSeq, seq), firstSeq: known ? state.firstSeq : seq + 1, allStaleSince: nowMs};
+  if (hasBegun(state) && seq >= state.lastSeq) return {...state, lastSeq: seq, allStaleSince: nowMs};
+  const none = {events: [], stale: new Map(), changed: new Map(), ended: state.ended === undefined ? undefined : new Map()};
+  return {...state, ...none, lastSeq: seq, firstSeq: seq + 1, allStaleSince: nowMs};
+}
+
+export function withPiece(state: State, {begins, events, seq}: Piece, nowMs: number): State {
+  const told = withEvents(begins === undefined ? state : withBeginning(state, begins, nowMs), events, nowMs);
+  return seq > told.lastSeq ? {...told, lastSeq: seq} : told;
 }
 
 // All is to be read once more, though no event says so: one answer will do.

@@ -1,7 +1,7 @@
 // What happens while somebody looks: events, a controller that goes away and comes back, keys, ten thousand rows.
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
-import {findings, hasBrowser, heading, launch, open, picture, problems} from './browser.mjs';
+import {PATIENCE_MS, findings, hasBrowser, heading, launch, open, picture, problems} from './browser.mjs';
 import {large, preempted, us} from './cluster.mjs';
 import {StandIn} from './stand_in.mjs';
 
@@ -56,6 +56,39 @@ test('who is told of no event sees what changes all the same', options, async ()
   await server.goAway();
 });
 
+test('a page that comes back is not told again of what was hidden from it', options, async () => {
+  const server = standIn(preempted(), {stranger: true}), url = await server.listen(), page = await open(browser, `${url}#/now`);
+  await heading(page, '1 deadline is ahead');
+  for (let i = 0; i < 3; ++i) change(server, 2, 'note', {});
+  server.tell(server.cluster.event(0, 0, 'cordoned', 'n1 takes nothing new'));
+  change(server, 2, 'note', {});
+  server.beat();
+  await page.locator('.feed li', {hasText: 'takes nothing new'}).waitFor();
+  const newest = String(server.cluster.events.length), again = server.asked(url => url.pathname.endsWith('/events'), PATIENCE_MS);
+  for (const stream of server.streams) stream.end();
+  assert.equal((await again).searchParams.get('after'), newest);
+  await page.close();
+  await server.goAway();
+});
+
+test('who is refused a plan asks for no other, until the page comes back', options, async () => {
+  const cluster = preempted(), storm = cluster.jobs.get(8);
+  for (const id of [9, 10]) cluster.jobs.set(id, {...storm, id: String(id)});
+  const server = standIn(cluster, {stranger: true}), url = await server.listen(), asked = [];
+  server.news.on('asked', question => { if (question.pathname.endsWith('/plans')) asked.push(question.pathname); });
+  const page = await open(browser, `${url}#/now`);
+  await heading(page, '3 deadlines are ahead');
+  server.tell(server.cluster.event(0, 0, 'cordoned', 'n1 takes nothing new'));
+  // Plans are read between two looks at the jobs on their way.
+  for (let i = 0; i < 3; ++i) await server.asked(question => question.pathname.endsWith('/jobs/2'), PATIENCE_MS);
+  assert.equal(asked.length, 1);
+  const again = server.asked(question => question.pathname.endsWith('/plans'), PATIENCE_MS);
+  for (const stream of server.streams) stream.end();
+  await again;
+  await page.close();
+  await server.goAway();
+});
+
 play('a job that is not known any more leaves the list', preempted, '#/jobs', async (page, server) => {
   await page.getByRole('link', {name: 'long 5'}).waitFor();
   server.cluster.jobs.delete(5);
@@ -95,6 +128,78 @@ play('a page that comes back ends as a fresh one', preempted, '#/jobs', async (p
   await fresh.locator('.vrow', {hasText: 'dumping'}).waitFor();
   assert.deepEqual(await rows(page), await rows(fresh));
   await fresh.close();
+});
+
+play('a controller that comes back with an older journal is followed, and what it has not is gone', preempted, '#/now', async (page, server) => {
+  await heading(page, 'The deadline is safe');
+  change(server, 5, 'note', {});
+  await page.locator('.feed li', {hasText: 'note'}).waitFor();
+  await server.goAway();
+  await page.getByText('The controller is not heard.').waitFor();
+  server.cluster.events.splice(-3);
+  await server.listen();
+  await page.getByRole('button', {name: 'Try now'}).click();
+  await page.getByText('The controller is not heard.').waitFor({state: 'detached'});
+  change(server, 8, 'cancelled', {state: 'cancelled'});
+  await page.locator('.feed li', {hasText: 'cancelled'}).waitFor();
+  assert.equal(await page.locator('.feed li', {hasText: 'note'}).count(), 0);
+});
+
+// The browser says the page is hidden, or seen: a headless one hides none.
+const hide = (page, hidden) => page.evaluate(is => {
+  Object.defineProperty(document, 'hidden', {configurable: true, get: () => is});
+  document.dispatchEvent(new Event('visibilitychange'));
+}, hidden);
+
+// With signs of life meanwhile, or a page would give its stream up for its silence.
+async function beating(server, act) {
+  const beats = setInterval(() => server.beat(), 1000);
+  await act().finally(() => clearInterval(beats));
+}
+
+play('a page that nobody looks at keeps no connection, and comes back with all that has happened', preempted, '#/job/2', async (page, server) => {
+  await heading(page, 'cfd-wing is parked');
+  await hide(page, true);
+  await beating(server, () => server.streamsAre(0, PATIENCE_MS));
+  change(server, 2, 'restored', {state: 'running', madeWayFor: '0', back: undefined});
+  await hide(page, false);
+  await heading(page, 'cfd-wing runs');
+  await page.locator('.link', {hasText: 'live'}).waitFor();
+});
+
+test('more pages than the browser has connections follow, as long as one is seen', options, async () => {
+  const server = standIn(preempted()), url = await server.listen(), context = await browser.newContext();
+  await beating(server, async () => {
+    for (let i = 0; i < 8; ++i) {
+      const page = await context.newPage();
+      page.setDefaultTimeout(PATIENCE_MS);
+      await page.goto(`${url}#/now`);
+      await heading(page, 'The deadline is safe');
+      await hide(page, true);
+    }
+  });
+  await context.close();
+  await server.goAway();
+});
+
+test('a controller that answers nothing is missed, though its stream lives', options, async () => {
+  const server = standIn(preempted()), url = await server.listen(), page = await browser.newPage();
+  page.setDefaultTimeout(PATIENCE_MS);
+  await page.clock.install();
+  await page.goto(`${url}#/now`);
+  await heading(page, 'The deadline is safe');
+  server.mute = true;
+  for (let i = 0; i < 2; ++i) {
+    await server.asked(question => !question.pathname.endsWith('/events'), PATIENCE_MS);
+    server.beat();
+    await page.clock.fastForward(20_000);
+  }
+  await page.getByText('The controller is not heard.').waitFor();
+  server.mute = false;
+  await page.getByRole('button', {name: 'Try now'}).click();
+  await heading(page, 'The deadline is safe');
+  await page.close();
+  await server.goAway();
 });
 
 play('a controller that refuses is said to, in words', preempted, '#/now', async (page, server) => {

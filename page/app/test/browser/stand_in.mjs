@@ -1,5 +1,6 @@
 // Stands in for the controller in browser tests: the built page, and the API's answers of an invented cluster. It can be made to refuse,
 // to be slow and to go away, which a real one does not do on request.
+import {EventEmitter, on, once} from 'node:events';
 import {createReadStream, existsSync} from 'node:fs';
 import {createServer} from 'node:http';
 import {extname, join} from 'node:path';
@@ -23,7 +24,9 @@ export class StandIn {
     this.stranger = false;     // plans and events of jobs are not shown
     this.privateJobs = false;
     this.silent = false;       // takes questions and answers none
+    this.mute = false;         // takes questions and answers none, but its streams live
     this.streams = new Set();
+    this.news = new EventEmitter();  // asked: a question has come; streams: one has begun or ended
     this.port = 0;
   }
 
@@ -47,11 +50,31 @@ export class StandIn {
     for (const stream of this.streams) for (const event of events.filter(each => this.shows(each))) stream.write(`id: ${event.seq}\ndata: ${JSON.stringify(asProto(event))}\n\n`);
   }
 
+  // A sign of life, which says up to where all has been told.
+  beat() {
+    for (const stream of this.streams) stream.write(this.mark());
+  }
+
+  mark(seq = this.cluster.events.length) {
+    return `: here\nid: ${seq}\n\n`;
+  }
+
+  // The next question of which this is true.
+  async asked(isIt, patienceMs) {
+    for await (const [question] of on(this.news, 'asked', {signal: AbortSignal.timeout(patienceMs)})) if (isIt(question)) return question;
+    return undefined;
+  }
+
+  async streamsAre(count, patienceMs) {
+    while (this.streams.size !== count) await once(this.news, 'streams', {signal: AbortSignal.timeout(patienceMs)});
+  }
+
   answer(request, response) {
     const url = new URL(request.url, 'http://page');
     response.setHeader('Content-Security-Policy', CSP);
     if (!url.pathname.startsWith('/api/')) return this.file(url.pathname, response);
-    if (this.silent) return undefined;
+    this.news.emit('asked', url);
+    if (this.silent || (this.mute && !url.pathname.endsWith('/events'))) return undefined;
     if (this.refusal !== undefined) return this.refuse(response, this.refusal.status, this.refusal.message);
     return this.api(url.pathname.replace('/api/v1/', '').split('/'), url.searchParams, response);
   }
@@ -72,10 +95,15 @@ export class StandIn {
   follow(after, response) {
     const newest = this.cluster.events.length, from = after === null ? newest : Math.min(Number(after), newest);
     response.writeHead(200, {'Content-Type': 'text/event-stream'});
-    response.write(`: here\nid: ${from}\n\n`);
+    response.write(this.mark(from));
     this.streams.add(response);
-    response.on('close', () => this.streams.delete(response));
+    this.news.emit('streams');
+    response.on('close', () => {
+      this.streams.delete(response);
+      this.news.emit('streams');
+    });
     for (const event of this.cluster.events.slice(from).filter(each => this.shows(each))) response.write(`id: ${event.seq}\ndata: ${JSON.stringify(asProto(event))}\n\n`);
+    if (from < newest) response.write(this.mark());
   }
 
   refuse(response, status, message) {

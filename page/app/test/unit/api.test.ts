@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
+import {ANSWER_MS, ApiError, readEvents, readJobs} from '../../src/api/client';
 import {BadAnswer, decode} from '../../src/api/decode';
+import {PieceReader} from '../../src/api/pieces';
 import {SseReader} from '../../src/api/sse';
 
 test('64-bit numbers come as strings, and become numbers', () => {
@@ -43,8 +45,79 @@ test('events come out when they are whole, however they are cut', () => {
   }
 });
 
+test('an id counts when its event is whole, and not before', () => {
+  const whole = ': here\nid: 4\n\nid: 5\ndata: {"seq":5}\n\nid: 6\r\ndata: {"seq":6}\r\n\r\n: here\nid: 9\n\n';
+  for (let cut = 0; cut <= whole.length; ++cut) {
+    const reader = new SseReader(), seen = new Set([4]);
+    for (const text of [whole.slice(0, cut), whole.slice(cut)]) {
+      for (const data of reader.read(text)) seen.add((JSON.parse(data) as {seq: number}).seq);
+      const lastId = Number(reader.lastId);
+      for (const seq of [5, 6]) assert.ok(seq > lastId || seen.has(seq), `cut at ${cut}: ${seq} was not there at id ${lastId}`);
+    }
+    assert.equal(reader.lastId, '9');
+  }
+});
+
+const STREAM = [5, 6, 7].map(seq => `id: ${seq}\ndata: {"seq":"${seq}","kind":"note"}\n\n`).join('');
+// A controller that answers with this text, cut there, and says no more.
+function answerWith(whole: string, cut: number): void {
+  const encoder = new TextEncoder();
+  globalThis.fetch = (_, init) => Promise.resolve(new Response(new ReadableStream({
+    start(stream) {
+      for (const text of [whole.slice(0, cut), whole.slice(cut)]) if (text !== '') stream.enqueue(encoder.encode(text));
+      init?.signal?.addEventListener('abort', () => stream.error(init.signal?.reason));
+    },
+  })));
+}
+
+test('older events are read up to and with the last that was asked for', async () => {
+  for (let cut = 0; cut <= STREAM.length; ++cut) {
+    answerWith(`: here\nid: 4\n\n${STREAM}`, cut);
+    const events = await readEvents(4, 6, new AbortController().signal);
+    assert.deepEqual(events.map(each => each.seq), [5, 6], `cut at ${cut}`);
+  }
+});
+
 test('a mark without an event moves the place alone', () => {
   const reader = new SseReader();
   assert.deepEqual(reader.read(': here\nid: 88\n\n'), []);
   assert.equal(reader.lastId, '88');
+});
+
+test('where a stream begins is told apart from its events, once, however it is cut', () => {
+  const whole = `: here\nid: 4\n\n${STREAM}: here\nid: 9\n\n`;
+  for (let cut = 0; cut <= whole.length; ++cut) {
+    const reader = new PieceReader(), pieces = [reader.read(whole.slice(0, cut)), reader.read(whole.slice(cut))];
+    assert.deepEqual(pieces.flatMap(each => each.begins ?? []), [4], `cut at ${cut}`);
+    assert.deepEqual(pieces.flatMap(each => each.events.map(event => event.seq)), [5, 6, 7]);
+    assert.ok(pieces[0]?.begins !== undefined || pieces[0]?.events.length === 0, 'nothing comes before it');
+    assert.equal(pieces[1]?.seq, 9);
+  }
+});
+
+test('a question without an answer in time has failed, before its answer begins and in it', async () => {
+  const silence: [string, typeof fetch][] = [
+    ['not sent', (_, init) => new Promise((_, reject) => { init?.signal?.addEventListener('abort', () => reject(init.signal?.reason)); })],
+    ['cut', (_, init) => Promise.resolve(new Response(new ReadableStream({start: stream => { init?.signal?.addEventListener('abort', () => stream.error(init.signal?.reason)); }})))],
+  ];
+  const timer = globalThis.setTimeout;
+  for (const [name, answer] of silence) {
+    for (const question of [() => readJobs(), () => readEvents(4, 6, new AbortController().signal)]) {
+      const late: (() => void)[] = [];
+      globalThis.fetch = answer;
+      globalThis.setTimeout = ((then: () => void, ms: number) => {
+        assert.equal(ms, ANSWER_MS);
+        return late.push(then);
+      }) as unknown as typeof setTimeout;
+      const failure = assert.rejects(question(), error => error instanceof ApiError && error.code === 'UNREACHABLE' && /within/.test(error.message), name);
+      globalThis.setTimeout = timer;
+      late.forEach(each => each());
+      await failure;
+    }
+  }
+});
+
+test('a question that is given up is not called late', async () => {
+  globalThis.fetch = (_, init) => init?.signal?.aborted ? Promise.reject(init.signal.reason) : new Promise(() => undefined);
+  await assert.rejects(readJobs(AbortSignal.abort()), error => error instanceof ApiError && !/within/.test(error.message));
 });

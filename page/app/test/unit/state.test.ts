@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
-import {NOT_YET, SILENCE_MS, answered, failed, heard, standingOf} from '../../src/live/link';
-import {ANSWER_AGE_MS, NOTHING, State, areJobsHidden, toRead, withAllJobs, withBeginning, withEvents, withJobs, withOlderEvents, withSite} from '../../src/live/state';
+import {NOT_YET, SILENCE_MS, answered, failed, heard, rested, standingOf} from '../../src/live/link';
+import {ANSWER_AGE_MS, NOTHING, State, areJobsHidden, toRead, withAllJobs, withBeginning, withEvents, withJobs, withOlderEvents, withPiece, withSite} from '../../src/live/state';
+import {PieceReader} from '../../src/api/pieces';
 import {event, job} from './make';
 
 const SITE = {clusterManager: '', nowUs: 0}, POLICY = {yaml: '', file: '', loadedUs: 0, problem: ''};
@@ -61,6 +62,30 @@ test('older events go behind, and none is there twice', () => {
   assert.equal(withOlderEvents(more, [event(9, 1, 'started')], 8), more);
 });
 
+test('events that come in one piece with the beginning are there once, before and behind the reading of older ones', () => {
+  const piece = new PieceReader().read(`: here\nid: 10\n\n${[11, 12, 13].map(seq => `id: ${seq}\ndata: {"seq":"${seq}","job":"1"}\n\n`).join('')}`);
+  const told = withPiece(NOTHING, piece, 1);
+  assert.deepEqual([told.events.map(each => each.seq), told.firstSeq, told.lastSeq], [[13, 12, 11], 11, 13]);
+  const more = withOlderEvents(told, [9, 10, 11, 12].map(seq => event(seq, 1, 'note')), 8);
+  assert.deepEqual(more.events.map(each => each.seq), [13, 12, 11, 10, 9]);
+});
+
+test('a journal that is older than what is known begins anew, with nothing of before', () => {
+  const told = withEvents(begun(), [event(11, 1, 'order-dump'), event(12, 3, 'submitted')], 5), ended = withAllJobs(told, [job(3, 'done')], 6, true);
+  const restored = withPiece(ended, {begins: 9, events: [event(10, 2, 'frozen')], seq: 10}, 7000);
+  assert.deepEqual([restored.events.map(each => each.seq), restored.lastSeq, restored.firstSeq], [[10], 10, 10]);
+  assert.deepEqual([[...restored.changed], [...restored.stale], restored.allStaleSince], [[[2, 10]], [[2, 7000]], 7000]);
+  assert.deepEqual(restored.ended, new Map(), 'they are read again, as they were asked for');
+  assert.equal(withPiece(told, {begins: 9, events: [], seq: 9}, 7000).ended, undefined);
+});
+
+test('the place moves by marks too, past events that are not for this reader', () => {
+  const told = withPiece(begun(), {begins: undefined, events: [event(12, 1, 'frozen')], seq: 20}, 5);
+  assert.deepEqual([told.lastSeq, told.firstSeq, told.events.map(each => each.seq)], [20, 11, [12]]);
+  assert.equal(withPiece(told, {begins: undefined, events: [], seq: 20}, 6), told, 'a sign of life changes nothing');
+  assert.equal(withPiece(told, {begins: undefined, events: [], seq: 0}, 6), told);
+});
+
 test('jobs on their way, and away, are looked at without events', () => {
   assert.deepEqual(toRead(begun([job(1, 'dumping'), job(2, 'parked'), job(3, 'running'), job(4, 'pending')])), [1, 2]);
 });
@@ -102,4 +127,12 @@ test('tries come further apart, up to a limit', () => {
   let link = NOT_YET;
   const waits = [1, 2, 3, 4, 5, 6].map(() => { link = failed(link, GONE, 0); return link.retryAtMs; });
   assert.deepEqual(waits, [1000, 2000, 4000, 8000, 15000, 15000]);
+});
+
+test('who comes back from a rest is not live until there is an answer, and a failure shows at once', () => {
+  const back = rested(failed(answered(heard(NOT_YET, 0)), GONE, 1)), late = 10 * SILENCE_MS;
+  assert.equal(standingOf(back, late), 'reading');
+  assert.equal(standingOf(heard(back, late), late), 'reading');
+  assert.equal(standingOf(answered(heard(back, late)), late), 'live');
+  assert.equal(standingOf(failed(back, GONE, late), late), 'lost');
 });

@@ -66,6 +66,7 @@ class Array(DeadlineCase):
 
     def test_it_has_its_node_again_before_siblings_that_have_not_been_started(self):
         array, express, job, element = self.make_way()
+        self.wait_before_siblings(array, job)
         self.wait_due(job)
         self.assertEqual(self.next_of(array, express), {0, 1})
         self.gate.touch()

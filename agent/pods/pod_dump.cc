@@ -119,7 +119,8 @@ absl::Status RunPodDump(ContainerRuntime& runtime, ImageStore& store, const PodD
   // The kubelet is not frozen: what it has written anew meanwhile is in the image by a name that is gone.
   SIDING_RETURN_IF_ERROR(CheckProcesses(config, init, plan.criu));
   auto metadata = plan.metadata;
-  if (std::string need = FindNeedOfOurs(init); !need.empty()) metadata[kMetadataNeedsOurs] = std::move(need);
+  if (NeedOfOurs need = FindNeedOfOurs(init); !need.why.empty())
+    metadata[kMetadataNeedsOurs] = std::move(need.why);
   SIDING_ASSIGN_OR_RETURN(const Manifest manifest, draft->Seal(std::move(metadata)));
   SIDING_RETURN_IF_ERROR(FaultAt<"agent.pod.sealed: a pod's image is whole, nobody has been told">());
   const StillHeld held = [&]() -> absl::Status {

@@ -253,6 +253,7 @@ class ReturnCallsTest : public QueryCallsTest {
 };
 
 TEST_F(ReturnCallsTest, WhoIsAheadIsNamedToThoseWhoMaySeeIt) {
+  clock_.Advance(std::chrono::hours(1));
   cluster_.Attach(engine_);
   cluster_.AddNode("a", 1);
   const int64_t runs = Queue(call_, std::chrono::minutes(1));

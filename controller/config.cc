@@ -128,6 +128,10 @@ std::string ProblemOf(const ControllerConfig& config) {
     return absl::StrCat("limits.waiting_calls: ", limits.waiting_calls,
                         "; expected fewer than limits.threads (", limits.threads, "), for each holds one");
   }
+  if (limits.page_connections_per_host > limits.page_connections) {
+    return absl::StrCat("limits.page_connections_per_host: ", limits.page_connections_per_host,
+                        "; expected no more than limits.page_connections (", limits.page_connections, ")");
+  }
   return "";
 }
 

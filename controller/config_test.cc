@@ -55,6 +55,12 @@ TEST(Config, ThePageIsServedNowhereByDefault) {
   EXPECT_EQ(config->limits.page_connections, 9);
   EXPECT_EQ(config->limits.page_connections_per_host, 3);
 }
+TEST(Config, OneAddressHasNoMoreOfThePagesConnectionsThanThereAre) {
+  EXPECT_THAT(
+      ErrorOf("limits: {page_connections: 9, page_connections_per_host: 10}"),
+      HasSubstr("limits.page_connections_per_host: 10; expected no more than limits.page_connections (9)"));
+  EXPECT_EQ(ErrorOf("limits: {page_connections: 9, page_connections_per_host: 9}"), "");
+}
 TEST(Config, PortsHaveARange) { EXPECT_THAT(ErrorOf("metrics_port: 70000"), HasSubstr("from 0 to 65535")); }
 
 TEST(Config, ReadsWhatASiteWithSlurmSays) {

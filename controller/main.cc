@@ -172,11 +172,11 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
   const absl::Status ended = Serve(engine, policy_watcher, *lease, ClockWatch(clock), certificate,
                                    StepDown(config, engine), signals);
   spdlog::info("stopping; jobs continue to run");
-  page.reset();
   server->Close();
   api.Stop();
   gateway.CloseAll();
   server->Finish();
+  page.reset();  // the last, for it waits for its readers, and changes nothing
   return ended;
 }
 

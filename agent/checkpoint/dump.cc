@@ -76,6 +76,12 @@ absl::Status AfterRepair(const absl::Status& status, int connections) {
                                        " of its sockets in repair mode, which is ended"));
 }
 
+// What has come between the look beforehand and the freeze: its own node would not restore the image.
+absl::Status CheckNeed(const NeedOfOurs& need, CriuKind criu) {
+  if (need.why.empty() || criu == CriuKind::kOurs) return absl::OkStatus();
+  return need.passes ? PassingError(need.why) : absl::FailedPreconditionError(need.why);
+}
+
 absl::Status DumpOnce(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpObserver& observer,
                       const std::atomic<bool>& abandon) {
   if (std::string why = WhyNotDumpable(plan.init, plan.criu); !why.empty())
@@ -126,6 +132,8 @@ absl::Status DumpOnce(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpO
     SIDING_RETURN_IF_ERROR(
         FaultAtCriu<"agent.dump.frozen: criu has written everything, the task is frozen">());
     if (plan.user.as_user) SIDING_RETURN_IF_ERROR(GiveFolder(draft->path(), geteuid(), getegid()));
+    const NeedOfOurs need = FindNeedOfOurs(plan.init);
+    SIDING_RETURN_IF_ERROR(CheckNeed(need, plan.criu.kind));
     SIDING_ASSIGN_OR_RETURN(
         shared, SaveSharedMemory(plan.init, plan.account, plan.shared_mark, draft->path(), abandon));
     SIDING_RETURN_IF_ERROR(
@@ -144,8 +152,7 @@ absl::Status DumpOnce(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpO
       metadata[kMetadataPipes] = std::move(pipes);
     if (const auto threads = RecordThreadSettings(plan.init); !threads.empty())
       metadata[kMetadataThreads] = ThreadSettingsToJson(threads);
-    if (std::string need = FindNeedOfOurs(plan.init); !need.empty())
-      metadata[kMetadataNeedsOurs] = std::move(need);
+    if (!need.why.empty()) metadata[kMetadataNeedsOurs] = need.why;
     SIDING_RETURN_IF_ERROR(observer.OnWritten(draft->path(), held));
     SIDING_ASSIGN_OR_RETURN(const Manifest manifest, draft->Seal(std::move(metadata)));
     SIDING_RETURN_IF_ERROR(FaultAtCriu<"agent.dump.sealed: the image is whole, nobody has been told">());

@@ -1,6 +1,7 @@
 // The two phases against a CRIU and a store that do as they are told; the process dumped is this one.
 #include "agent/checkpoint/dump.h"
 
+#include <fcntl.h>
 #include <linux/sched.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -404,6 +405,87 @@ TEST_F(RunDumpTest, TheImageSaysWhatOnlyOurCriuRestores) {
   const UniqueFd semaphore(eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC));
   ASSERT_TRUE(Run().ok());
   EXPECT_THAT(observer_.metadata[kMetadataNeedsOurs], HasSubstr("(EFD_SEMAPHORE)"));
+}
+
+// It was not there when it was looked for: no node of that kind would restore the image.
+TEST_F(RunDumpTest, WhatAnotherCriuWouldLoseAndComesJustBeforeTheFreezeEndsTheDump) {
+  plan_.criu.kind = CriuKind::kAny;
+  UniqueFd semaphore;
+  criu_.when_stopped = [&] { semaphore.Reset(eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC)); };
+  const absl::Status status = Run();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("(EFD_SEMAPHORE)"));
+  EXPECT_EQ(criu_.tries, 1);
+  EXPECT_THAT(observer_.steps, IsEmpty());
+  EXPECT_THAT(Images(), IsEmpty());
+  EXPECT_FALSE(DraftsLeft());
+}
+
+// The leader of a session on a terminal whose foreground group can end, as of a shell between two commands.
+class Shell {
+ public:
+  Shell() {
+    const int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    master_ = UniqueFd(terminal);
+    EXPECT_EQ(grantpt(terminal) | unlockpt(terminal), 0);
+    const std::string name = ptsname(terminal);
+    int told[2];
+    EXPECT_EQ(pipe2(told, O_CLOEXEC), 0);
+    pid_ = fork();
+    if (pid_ == 0) BeLeader(name.c_str(), told[1]);
+    close(told[1]);
+    EXPECT_EQ(read(told[0], &command_, sizeof command_), static_cast<ssize_t>(sizeof command_));
+    close(told[0]);
+  }
+  ~Shell() {
+    EndCommand();
+    End(pid_);
+  }
+  Shell(const Shell&) = delete;
+  Shell& operator=(const Shell&) = delete;
+  pid_t pid() const { return pid_; }
+  // Nobody waits for it: the kernel takes it away.
+  void EndCommand() {
+    if (command_ <= 0) return;
+    kill(command_, SIGKILL);
+    while (kill(command_, 0) == 0) sched_yield();
+    command_ = -1;
+  }
+
+ private:
+  [[noreturn]] static void BeLeader(const char* terminal, int told) {
+    signal(SIGCHLD, SIG_IGN);
+    setsid();
+    const int fd = open(terminal, O_RDWR);
+    const pid_t command = fork();
+    if (command == 0) {
+      for (;;) pause();
+    }
+    setpgid(command, command);
+    tcsetpgrp(fd, command);
+    if (write(told, &command, sizeof command) != sizeof command) _exit(1);
+    for (;;) pause();
+  }
+
+  UniqueFd master_;
+  pid_t pid_ = -1;
+  pid_t command_ = -1;
+};
+
+class ShellTest : public RunDumpTest {
+ protected:
+  ShellTest() {
+    plan_.init = shell_.pid();
+    plan_.criu.kind = CriuKind::kAny;
+  }
+  Shell shell_;
+};
+
+TEST_F(ShellTest, NorIsOneBetweenTwoCommandsDumpedThatComesThereJustBeforeTheFreeze) {
+  criu_.when_stopped = [&] { shell_.EndCommand(); };
+  EXPECT_THAT(std::string(Run().message()), HasSubstr("foreground group has ended"));
+  EXPECT_THAT(observer_.steps, IsEmpty());
+  EXPECT_THAT(Images(), IsEmpty());
 }
 
 TEST_F(RunDumpTest, LaterDumpOfTheSameRankReplacesTheEarlier) {

@@ -258,19 +258,19 @@ pid_t FindSrun(pid_t root) {
   return 0;
 }
 
-std::string FindNeedOfOurs(pid_t root) {
+NeedOfOurs FindNeedOfOurs(pid_t root) {
   const std::vector<pid_t> tree = ProcessTree(root);
   for (const pid_t pid : tree) {
     const std::string is = ReadFile(absl::StrCat("/proc/", pid, "/personality")).value_or("");
-    if (std::string why = WhyNotDumpablePersonality(is, CriuKind::kAny); !why.empty()) return Of(pid, why);
+    if (std::string why = WhyNotDumpablePersonality(is, CriuKind::kAny); !why.empty()) return {Of(pid, why)};
   }
-  if (std::string why = WhyNotTerminals(tree, CriuKind::kAny); !why.empty()) return why;
+  if (std::string why = WhyNotTerminals(tree, CriuKind::kAny); !why.empty()) return {why, true};
   for (const OpenDescriptor& one : FindDescriptors(tree).all) {
     if (one.target != kEventfd) continue;
     if (std::string why = WhyNotDumpableEventfd(one.fdinfo(), CriuKind::kAny); !why.empty())
-      return Of(one.pid, why);
+      return {Of(one.pid, why)};
   }
-  return "";
+  return {};
 }
 
 Hindrances FindHindrances(pid_t root, const DumpingCriu& criu, GpuDevices gpus) {

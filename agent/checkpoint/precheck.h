@@ -29,9 +29,13 @@ std::string WhyNotDumpable(pid_t root, const DumpingCriu& criu, GpuDevices gpus 
 // Both, by one look at the tree. For root.
 Hindrances FindHindrances(pid_t root, const DumpingCriu& criu, GpuDevices gpus = GpuDevices::kStay);
 
-// What of the tree a CriuKind::kOurs restores and no other does: the reason for which a kAny is refused it.
-// Empty: nothing. For root.
-std::string FindNeedOfOurs(pid_t root);
+// What of a tree a CriuKind::kOurs restores and no other does: the reason for which a kAny is refused it.
+struct NeedOfOurs {
+  std::string why;      // empty: nothing
+  bool passes = false;  // by itself, as between two commands of a shell
+};
+// For root.
+NeedOfOurs FindNeedOfOurs(pid_t root);
 
 // A process of the tree is Slurm's srun, which talks to Slurm over the network all the time; its pid, 0 for
 // none.

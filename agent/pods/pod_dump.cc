@@ -88,8 +88,10 @@ absl::Status PauseWithNothingQueued(ContainerRuntime& runtime, const ContainerRe
   SIDING_ASSIGN_OR_RETURN(const pid_t init, runtime.InitOf(container));
   for (int tries = 1;; ++tries) {
     SIDING_RETURN_IF_ERROR(runtime.Pause(container));
-    const std::string queued = was_paused ? "" : FindQueued(init);
+    // Seen from outside, whether its processes run or not.
+    const std::string queued = FindQueued(init);
     if (queued.empty()) return absl::OkStatus();
+    if (was_paused) return absl::FailedPreconditionError(queued + "; resume it for a moment");
     if (tries == kPauses) return absl::FailedPreconditionError(queued);
     SIDING_RETURN_IF_ERROR(runtime.Resume(container));
     std::this_thread::sleep_for(kBetweenPauses);
@@ -119,7 +121,8 @@ absl::Status RunPodDump(ContainerRuntime& runtime, ImageStore& store, const PodD
   // The kubelet is not frozen: what it has written anew meanwhile is in the image by a name that is gone.
   SIDING_RETURN_IF_ERROR(CheckProcesses(config, init, plan.criu));
   auto metadata = plan.metadata;
-  if (std::string need = FindNeedOfOurs(init); !need.empty()) metadata[kMetadataNeedsOurs] = std::move(need);
+  if (NeedOfOurs need = FindNeedOfOurs(init); !need.why.empty())
+    metadata[kMetadataNeedsOurs] = std::move(need.why);
   SIDING_ASSIGN_OR_RETURN(const Manifest manifest, draft->Seal(std::move(metadata)));
   SIDING_RETURN_IF_ERROR(FaultAt<"agent.pod.sealed: a pod's image is whole, nobody has been told">());
   const StillHeld held = [&]() -> absl::Status {

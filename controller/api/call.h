@@ -1,11 +1,17 @@
 // A call, whichever way it came: what the service knows of its caller, and needs of him.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <limits>
 
 #include "controller/identity/user.h"
 
 namespace siding {
+
+// Nobody's number: of those who may connect without saying who they are. They are refused without a word in
+// the log: it could not say whom, and what they read is asked for again and again.
+constexpr uint32_t kNobody = std::numeric_limits<uint32_t>::max();
 
 // A call whose request has come.
 struct ApiCall {

@@ -19,8 +19,8 @@ struct ServiceLimits {
   // (common/message_limits.h). 0: a quarter of `threads`.
   int arriving_calls = 0;
   int arriving_calls_per_user = 32;
-  // Calls that have come, until their answers are read. Root's are not counted. 0: what arriving_calls leaves
-  // of `threads`, but for an eighth.
+  // Calls that have come, until their answers are read; the page's, until they are made, for none holds a
+  // thread then. Root's are not counted. 0: what arriving_calls leaves of `threads`, but for an eighth.
   int calls = 0;
   int calls_per_user = 64;
   // Of these, requests with a deadline and dry runs of such. Root's and operators' are not counted.

@@ -229,6 +229,47 @@ TEST_F(PlanCallsTest, AJobThatMadeWaySaysWhenItIsBackToThoseWhoMayAct) {
   EXPECT_FALSE(Explained(first_ == victim ? first_ + 1 : first_).job().has_back()) << "it runs";
 }
 
+class ReturnCallsTest : public QueryCallsTest {
+ protected:
+  int64_t Queue(const ApiCall& call, Duration walltime) {
+    JobSpec spec;
+    spec.command = {"work"};
+    spec.methods = {Method::kKill};
+    spec.per_node.slots = 1;
+    spec.walltime = walltime;
+    const auto submitted =
+        engine_.Submit(Caller{call.identity.uid, call.identity.user, false}, std::move(spec));
+    EXPECT_TRUE(submitted.ok()) << submitted.status();
+    return submitted.ok() ? submitted->id.value() : 0;
+  }
+  // As its caller sees it.
+  v1::Back::Because WhyOf(int64_t job, const ApiCall& call) {
+    v1::ListJobsRequest request;
+    request.add_ids(job);
+    v1::ListJobsResponse response;
+    status_ = service_.ListJobs(call, &request, &response);
+    return response.jobs_size() == 1 ? response.jobs(0).back().because() : v1::Back::Because();
+  }
+};
+
+TEST_F(ReturnCallsTest, WhoIsAheadIsNamedToThoseWhoMaySeeIt) {
+  cluster_.Attach(engine_);
+  cluster_.AddNode("a", 1);
+  const int64_t runs = Queue(call_, std::chrono::minutes(1));
+  for (int i = 0; i < 3; ++i) {
+    cluster_.Run();
+    clock_.Advance(std::chrono::seconds(1));
+    engine_.Tick();
+  }
+  const ApiCall bob{{1001, 1001, "bob"}}, eve{{1002, 1002, "eve"}};
+  const int64_t ahead = Queue(bob, Duration(0));
+  const int64_t waits = Queue(eve, Duration(0));
+  EXPECT_EQ(WhyOf(waits, call_).job(), ahead) << "an operator sees all";
+  EXPECT_EQ(WhyOf(waits, eve).kind(), v1::Back::NO_END);
+  EXPECT_EQ(WhyOf(waits, eve).job(), 0);
+  EXPECT_EQ(WhyOf(ahead, bob).job(), runs) << "who is on which node all may see";
+}
+
 TEST_F(PlanCallsTest, OnlySoManyThatAreLeftAloneAreNamedAndAllAreCounted) {
   cluster_.AddNode("c", 1);
   Submit("ada");

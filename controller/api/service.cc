@@ -19,11 +19,6 @@
 namespace siding {
 namespace {
 
-constexpr Duration kEventWait = std::chrono::milliseconds(200);
-constexpr size_t kEventBatch = 500;
-// Between two batches for a watcher that has all there is: one event at a time would wake every one of them a
-// hundred times a second.
-constexpr Duration kEventPause = std::chrono::milliseconds(50);
 constexpr size_t kLongestKey = 64;
 
 // So many jobs are shown under the engine's lock at once, and then others have their turn.
@@ -45,12 +40,6 @@ std::optional<JobId> ShowSome(const Jobs& jobs, JobId from, const Show& show) {
 bool Waits(const JobRecord& job) {
   return !IsTerminal(job.state) &&
          (!HoldsNodes(job.state) || job.state == JobState::kSuspended || job.displaced_by != JobId());
-}
-
-// As many of those that are left alone as the caller wants.
-Plan WithKept(Plan plan, int32_t most) {
-  if (most < 0) return plan;
-  return WithSomeKept(std::move(plan), most == 0 ? kMostKeptRecorded : static_cast<size_t>(most));
 }
 
 // Which jobs a caller wants to see.
@@ -100,6 +89,7 @@ Caller ApiService::CallerOf(const ApiCall& call) const {
 }
 
 void ApiService::NoteRefusal(const Caller& caller, const char* method, const std::string& why) const {
+  if (caller.uid == kNobody) return;
   refusals_.Warn(absl::StrCat("refusals of user ", caller.user),
                  absl::StrCat(method, " by user ", caller.user, " is refused: ", why));
 }
@@ -141,10 +131,7 @@ absl::Status ApiService::Submit(const ApiCall& call, const v1::SubmitRequest* re
   FaultHere<"api.submitted: a job is recorded, its user has not been told">();
   response->set_id(submitted->id.value());
   if (submitted->plan) {
-    const bool sees_all = engine_.MaySeeAll(caller);
-    engine_.Read([&](const ClusterState& state) {
-      *response->mutable_plan() = ShowPlan(state, *submitted->plan, SeenBy(caller), sees_all);
-    });
+    *response->mutable_plan() = Show(caller, *submitted->plan, kKeptOfRecord);
   }
   return absl::OkStatus();
 }
@@ -162,10 +149,7 @@ absl::Status ApiService::PlanRequest(const ApiCall& call, const v1::SubmitReques
   const bool beyond_record = most < 0 || static_cast<size_t>(most) > kMostKeptRecorded;
   auto plan = engine_.DryRun(caller, *spec, request->compare(), beyond_record);
   if (!plan.ok()) return Reply(caller, __func__, plan.status());
-  const bool sees_all = engine_.MaySeeAll(caller);
-  engine_.Read([&](const ClusterState& state) {
-    *response = ShowPlan(state, WithKept(*std::move(plan), most), SeenBy(caller), sees_all);
-  });
+  *response = Show(caller, *std::move(plan), most);
   response->set_start_by_us(ToMicros(spec->start_by));
   return absl::OkStatus();
 }
@@ -197,20 +181,14 @@ absl::Status ApiService::Explain(const ApiCall& call, const v1::ExplainRequest* 
     waits = Waits(it->second);
   });
   if (!result.ok()) return Reply(caller, __func__, result);
-  if (waits) AddBacks({response->mutable_job()});
+  if (waits) AddBacks(caller, {response->mutable_job()});
   if (request->compare()) {
     const CallSlots::Slot slot(planning_calls_, caller.is_operator ? 0 : caller.uid);
     // Of the newest alone: each takes many plans.
     if (slot.status.ok() && !plans.empty())
       plans.back().without = engine_.PlansWithout(JobId(request->id()), plans.size() - 1);
   }
-  const bool sees_all = engine_.MaySeeAll(caller);
-  engine_.Read([&](const ClusterState& state) {
-    for (Plan& plan : plans) {
-      *response->add_plans() =
-          ShowPlan(state, WithKept(std::move(plan), request->most_kept()), SeenBy(caller), sees_all);
-    }
-  });
+  for (Plan& plan : plans) *response->add_plans() = Show(caller, std::move(plan), request->most_kept());
   return absl::OkStatus();
 }
 
@@ -260,17 +238,36 @@ absl::Status ApiService::ListJobs(const ApiCall& call, const v1::ListJobsRequest
   for (v1::Job& view : *response->mutable_jobs()) {
     if (waiting.contains(JobId(view.id()))) views.push_back(&view);
   }
-  AddBacks(views);
+  AddBacks(caller, views);
   return absl::OkStatus();
 }
 
-void ApiService::AddBacks(const std::vector<v1::Job*>& views) const {
+void ApiService::AddBacks(const Caller& caller, const std::vector<v1::Job*>& views) const {
   if (views.empty()) return;
   const auto backs = engine_.Returns();
+  std::vector<std::pair<v1::Job*, const Back*>> found;
   for (v1::Job* view : views) {
     if (const auto back = backs->find(JobId(view->id())); back != backs->end())
-      *view->mutable_back() = ShowBack(back->second);
+      found.emplace_back(view, &back->second);
   }
+  std::set<JobId> named;
+  engine_.Read([&](const ClusterState& state) {
+    for (const auto& [view, back] : found) {
+      const auto job = state.jobs.find(back->because.job);
+      if (job == state.jobs.end()) continue;
+      // Who is on which node all may see.
+      if (HoldsNodes(job->second.state) || engine_.MaySee(caller, job->second)) named.insert(job->first);
+    }
+  });
+  for (const auto& [view, back] : found)
+    *view->mutable_back() = ShowBack(*back, named.contains(back->because.job));
+}
+
+v1::Plan ApiService::Show(const Caller& caller, Plan plan, int32_t most_kept) const {
+  const bool sees_all = engine_.MaySeeAll(caller);
+  PlanContext context;
+  engine_.Read([&](const ClusterState& state) { context = ContextOf(state, plan, SeenBy(caller)); });
+  return ShowPlan(std::move(plan), context, sees_all, most_kept);
 }
 
 absl::Status ApiService::ListNodes(const ApiCall&, const v1::ListNodesRequest*,

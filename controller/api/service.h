@@ -3,6 +3,8 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -28,7 +30,7 @@ class ApiService final {
   // Ends event streams that follow, so that the server can shut down.
   void Stop() { stopping_ = true; }
 
-  // Whoever brings calls takes a slot for each, and keeps it until the answer has been read.
+  // Whoever brings calls takes a slot for each, and keeps it as long as the call holds a thread.
   CallSlots& calls() { return calls_; }
 
   absl::Status Submit(const ApiCall&, const v1::SubmitRequest*, v1::SubmitResponse*);
@@ -59,6 +61,13 @@ class ApiService final {
   absl::Status ReloadPolicy(const ApiCall&, const v1::Empty*, v1::PolicyReloaded*);
   absl::Status Backup(const ApiCall&, const v1::Empty*, const Sink<v1::BackupPart>&);
 
+  // How those who follow the events ask for them: for up to so many, and so long for the first of these.
+  static constexpr size_t kEventBatch = 500;
+  static constexpr Duration kEventWait = std::chrono::milliseconds(200);
+  // Between two batches for a watcher that has all there is: one event at a time would wake every one of them
+  // a hundred times a second.
+  static constexpr Duration kEventPause = std::chrono::milliseconds(50);
+
   // ---- For ways that follow the events without a thread for each follower. ----
   int64_t NewestEvent() const;
   struct EventPart {
@@ -79,7 +88,9 @@ class ApiService final {
   // For the views, below the engine's Read().
   MaySeeJob SeenBy(const Caller& caller) const;
   // When these are back, as far as it is known. Not within Engine::Read().
-  void AddBacks(const std::vector<v1::Job*>& views) const;
+  void AddBacks(const Caller& caller, const std::vector<v1::Job*>& views) const;
+  // With the `most_kept` of ShowPlan().
+  v1::Plan Show(const Caller& caller, Plan plan, int32_t most_kept) const;
   absl::StatusOr<JobSpec> SpecOf(const v1::SubmitRequest& request, const UserIdentity& identity) const;
   // Those of this job (0: of any) that the caller may see.
   std::vector<const Event*> VisibleOf(const std::vector<Event>& events, const Caller& caller,

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "controller/engine/decide/plan_record.h"
 #include "controller/engine/state/predicates.h"
 #include "controller/wire/wire.h"
 
@@ -237,14 +238,14 @@ v1::Job ShowOthersJob(const ClusterState& state, const JobRecord& job) {
   return view;
 }
 
-v1::Back ShowBack(const Back& back) {
+v1::Back ShowBack(const Back& back, bool names_job) {
   v1::Back view;
   if (back.predicted) view.set_predicted_us(ToMicros(*back.predicted));
   if (back.latest) view.set_latest_us(ToMicros(*back.latest));
   for (const NodeId& node : back.nodes) view.add_nodes(node.value());
   v1::Back::Because& because = *view.mutable_because();
   because.set_kind(ShowKind(back.because.kind));
-  because.set_job(back.because.job.value());
+  if (names_job) because.set_job(back.because.job.value());
   because.set_node(back.because.node.value());
   because.set_image(back.because.image);
   return view;
@@ -274,24 +275,36 @@ v1::CheckpointInfo ShowCheckpoint(const CheckpointRecord& checkpoint) {
   return view;
 }
 
-v1::Plan ShowPlan(const ClusterState& state, Plan plan, const MaySeeJob& may_see, bool sees_all) {
-  std::erase_if(plan.kept,
-                [&](const PlanKeep& keep) { return SeenJob(state, may_see, keep.job) == nullptr; });
+PlanContext ContextOf(const ClusterState& state, const Plan& plan, const MaySeeJob& may_see) {
+  PlanContext context;
+  const auto look = [&](JobId id) {
+    if (const JobRecord* job = SeenJob(state, may_see, id)) context.names.emplace(id, job->spec.name);
+  };
+  for (const PlanStep& step : plan.steps) look(step.job);
+  for (const PlanKeep& keep : plan.kept) look(keep.job);
+  for (const PlanWithout& without : plan.without)
+    std::for_each(without.jobs.begin(), without.jobs.end(), look);
+  const auto request = state.jobs.find(plan.request);
+  if (request != state.jobs.end()) context.start_by = request->second.spec.start_by;
+  return context;
+}
+
+v1::Plan ShowPlan(Plan plan, const PlanContext& context, bool sees_all, int32_t most_kept) {
+  const auto unseen = [&](JobId id) { return !context.names.contains(id); };
+  std::erase_if(plan.kept, [&](const PlanKeep& keep) { return unseen(keep.job); });
+  for (PlanWithout& without : plan.without) std::erase_if(without.jobs, unseen);
   if (!sees_all) plan.kept_groups.clear();
+  if (most_kept >= 0) {
+    plan = WithSomeKept(std::move(plan),
+                        most_kept == kKeptOfRecord ? kMostKeptRecorded : static_cast<size_t>(most_kept));
+  }
   v1::Plan view = ToProto(plan);
   for (v1::PlanStep& step : *view.mutable_steps()) {
-    if (const JobRecord* job = SeenJob(state, may_see, JobId(step.job()))) step.set_job_name(job->spec.name);
+    if (const auto name = context.names.find(JobId(step.job())); name != context.names.end())
+      step.set_job_name(name->second);
   }
-  for (v1::PlanKeep& kept : *view.mutable_kept())
-    kept.set_job_name(state.jobs.at(JobId(kept.job())).spec.name);
-  for (v1::PlanWithout& without : *view.mutable_without()) {
-    auto& jobs = *without.mutable_jobs();
-    jobs.erase(std::remove_if(jobs.begin(), jobs.end(),
-                              [&](int64_t id) { return SeenJob(state, may_see, JobId(id)) == nullptr; }),
-               jobs.end());
-  }
-  auto request = state.jobs.find(plan.request);
-  if (request != state.jobs.end()) view.set_start_by_us(ToMicros(request->second.spec.start_by));
+  for (v1::PlanKeep& kept : *view.mutable_kept()) kept.set_job_name(context.names.at(JobId(kept.job())));
+  if (context.start_by != Time{}) view.set_start_by_us(ToMicros(context.start_by));
   return view;
 }
 

@@ -162,8 +162,7 @@ TEST_F(NodesTest, HowManyAreLeftAloneIsSaidOfThoseWhoMayBeSeen) {
                {JobId(2), "not needed", KeepRule::kNotNeeded}};
   plan.kept_groups = {{KeepRule::kNotNeeded, "", "", 10'000}};
   const auto shown = [&](bool may_see) {
-    return ShowPlan(
-        state_, plan, [&](const JobRecord&) { return may_see; }, may_see);
+    return ShowPlan(plan, ContextOf(state_, plan, [&](const JobRecord&) { return may_see; }), may_see);
   };
   EXPECT_EQ(shown(true).kept_groups(0).jobs(), 10'000);
   EXPECT_EQ(shown(true).kept_size(), 1) << "the other is not there any more";
@@ -171,11 +170,24 @@ TEST_F(NodesTest, HowManyAreLeftAloneIsSaidOfThoseWhoMayBeSeen) {
   EXPECT_THAT(shown(false).kept_groups(), IsEmpty());
 }
 
+// Whoever may not be seen takes no place among those that are named.
+TEST_F(NodesTest, SoManyAreNamedOfThoseWhoMayBeSeen) {
+  Plan plan;
+  plan.kept = {{JobId(2), "not needed", KeepRule::kNotNeeded},
+               {JobId(1), "not needed", KeepRule::kNotNeeded}};
+  const v1::Plan shown =
+      ShowPlan(plan, ContextOf(state_, plan, [](const JobRecord&) { return true; }), false, 1);
+  ASSERT_EQ(shown.kept_size(), 1);
+  EXPECT_EQ(shown.kept(0).job(), 1);
+  EXPECT_EQ(shown.kept_groups(0).jobs(), 1);
+}
+
 TEST_F(NodesTest, WhatWouldBeDoneElseNamesNobodyWhoMayNotBeSeen) {
   Plan plan;
   plan.without = {{.spared = JobId(9), .feasible = true, .jobs = {JobId(1), JobId(2)}}};
   const auto shown = [&](bool may_see) {
-    return ShowPlan(state_, plan, [&](const JobRecord&) { return may_see; }).without(0);
+    return ShowPlan(plan, ContextOf(state_, plan, [&](const JobRecord&) { return may_see; }), true)
+        .without(0);
   };
   EXPECT_THAT(shown(true).jobs(), ElementsAre(1)) << "the other is not there any more";
   EXPECT_THAT(shown(false).jobs(), IsEmpty());

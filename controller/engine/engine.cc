@@ -39,15 +39,28 @@ std::vector<PlanWithout> Engine::Impl::PlansWithout(JobId request, size_t number
 }
 
 std::shared_ptr<const Engine::Backs> Engine::Impl::Returns() {
-  MutexLock one_at_a_time(forecasting_);
+  MutexLock forecasts(returns_mutex_);
   const Time began = clock_.Now();
-  if (returns_ != nullptr && began >= returns_made_ && began < returns_until_) return returns_;
+  const bool is_good = returns_ != nullptr && began >= returns_made_ && began < returns_until_;
+  // Who asks while one is made has the last, and waits only for the first.
+  if (forecasting_) {
+    returned_.Wait(returns_mutex_,
+                   [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(returns_mutex_) { return returns_ != nullptr; });
+    return returns_;
+  }
+  if (is_good) return returns_;
+  forecasting_ = true;
+  forecasts.Unlock();
   MutexLock lock(mutex_);
   ForecastTask task = decide_.returns.Task();
   lock.Unlock();
-  returns_ = std::make_shared<const Backs>(MakeForecast(std::move(task)));
+  auto made = std::make_shared<const Backs>(MakeForecast(std::move(task)));
+  forecasts.Lock();
+  forecasting_ = false;
+  returns_ = std::move(made);
   returns_made_ = clock_.Now();
   returns_until_ = returns_made_ + kForecastShare * (returns_made_ - began);
+  returned_.NotifyAll();
   return returns_;
 }
 

@@ -139,8 +139,9 @@ class Engine final : public AgentEvents {
   bool MaySeeAll(const Caller& caller) const;
   // What it waits for, in words; empty: nothing. For `visit`.
   std::string WhyWaits(const JobRecord& job) const;
-  // When those that wait, or made way, will have nodes again. Takes no lock but to copy what it rests on, and
-  // may be some seconds old where it takes long. Not for `visit`.
+  // When those that wait, or made way, will have nodes again. Takes the engine's lock only to copy what it
+  // rests on. May be old by twenty times of what it takes to make, so by seconds in a large cluster. Not for
+  // `visit`.
   using Backs = std::map<JobId, Back>;
   std::shared_ptr<const Backs> Returns() const;
   // For tests: caches have what would be computed now.

@@ -213,10 +213,12 @@ class Engine::Impl {
   Mutex dry_running_;  // one at a time, for each takes a whole core; taken before mutex_
   // Likewise. A comparison makes many plans, and no submission waits for it; never taken with dry_running_.
   Mutex comparing_;
-  // Likewise, of forecasts; never taken with those.
-  Mutex forecasting_;
-  std::shared_ptr<const Backs> returns_ ABSL_GUARDED_BY(forecasting_);
-  Time returns_made_ ABSL_GUARDED_BY(forecasting_), returns_until_ ABSL_GUARDED_BY(forecasting_);
+  // Of the newest forecast; no other is taken with it.
+  Mutex returns_mutex_;
+  CondVar returned_;
+  bool forecasting_ ABSL_GUARDED_BY(returns_mutex_) = false;  // one at a time
+  std::shared_ptr<const Backs> returns_ ABSL_GUARDED_BY(returns_mutex_);
+  Time returns_made_ ABSL_GUARDED_BY(returns_mutex_), returns_until_ ABSL_GUARDED_BY(returns_mutex_);
 
   Platform& platform_ ABSL_GUARDED_BY(mutex_);
   EngineState state_ ABSL_GUARDED_BY(mutex_);

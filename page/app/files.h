@@ -13,7 +13,7 @@ struct File {
   std::string_view bytes;
 };
 
-// None: it was built where there was no npm.
+// None: it was built without the page (SIDING_PAGE).
 const std::vector<File>& Files();
 
 }  // namespace siding::page

@@ -35,13 +35,13 @@ std::shared_ptr<ByteStream> EventFeed::Follow(std::optional<int64_t> after) {
 }
 
 void EventFeed::Turn(Duration wait) {
-  const bool behind = CatchUp();
+  const std::vector<Follower> behind = Behind();
   int64_t newest = 0;
   {
     MutexLock lock(mutex_);
     newest = newest_;
   }
-  const FeedPart part = source_.read(newest, behind ? Duration(0) : wait);
+  const FeedPart part = source_.read(newest, behind.empty() ? wait : Duration(0));
   const std::string text = TextOf(part);
   {
     MutexLock lock(mutex_);
@@ -53,34 +53,38 @@ void EventFeed::Turn(Duration wait) {
     newest_ = part.next;
     Forget();
   }
+  for (const Follower& follower : behind) CatchUp(follower);
   Beat();
 }
 
-bool EventFeed::CatchUp() {
+std::vector<EventFeed::Follower> EventFeed::Behind() const {
   std::vector<Follower> behind;
+  MutexLock lock(mutex_);
+  for (const Follower& follower : followers_) {
+    if (behind.size() == kBehindAtOnce) break;
+    if (follower.after < newest_ && follower.stream->Unread() < kUnreadAhead) behind.push_back(follower);
+  }
+  return behind;
+}
+
+void EventFeed::CatchUp(const Follower& follower) {
   int64_t newest = 0;
   {
     MutexLock lock(mutex_);
     newest = newest_;
-    for (const Follower& follower : followers_) {
-      if (follower.after < newest_ && follower.stream->Unread() < kUnreadAhead) behind.push_back(follower);
-    }
   }
-  bool moved = false;
-  for (const Follower& follower : behind) {
-    FeedPart part = source_.read(follower.after, Duration(0));
-    // What is newer comes with the next part for all.
-    std::erase_if(part.events, [newest](const FeedEvent& event) { return event.seq > newest; });
-    part.next = std::min(part.next, newest);
-    if (part.next <= follower.after) continue;
-    moved = true;
-    follower.stream->Write(absl::StrCat(TextOf(part), Mark(part.next)));
-    MutexLock lock(mutex_);
-    for (Follower& other : followers_) {
-      if (other.stream == follower.stream) other.after = part.next;
-    }
-  }
-  return moved;
+  FeedPart part = source_.read(follower.after, Duration(0));
+  // What is newer comes with the next part for all.
+  std::erase_if(part.events, [newest](const FeedEvent& event) { return event.seq > newest; });
+  // Nothing is left of what was there: it is as far as the others.
+  part.next = part.next <= follower.after ? newest : std::min(part.next, newest);
+  follower.stream->Write(absl::StrCat(TextOf(part), Mark(part.next)));
+  MutexLock lock(mutex_);
+  const auto found = std::find_if(followers_.begin(), followers_.end(),
+                                  [&](const Follower& other) { return other.stream == follower.stream; });
+  if (found == followers_.end()) return;
+  found->after = part.next;
+  std::rotate(found, found + 1, followers_.end());
 }
 
 // Beside the sign of life this finds out which readers have gone.

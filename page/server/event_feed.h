@@ -41,13 +41,16 @@ class EventFeed {
   // Of these so much is to have been read before a page that catches up gets the next part.
   static constexpr size_t kUnreadAhead = 64 << 10;
   static constexpr Duration kBeat = std::chrono::seconds(15);
+  // Of those that are behind, so many get a part in a turn: each part is a reading of its own.
+  static constexpr size_t kBehindAtOnce = 4;
 
   // `clock` must outlive it.
   EventFeed(Source source, const Clock& clock);
 
   // The events after that one; none: from now on. One that is not there yet stands for the newest.
   std::shared_ptr<ByteStream> Follow(std::optional<int64_t> after);
-  // The next part for all; waits up to `wait` if nobody is behind. To be called again and again.
+  // The next part for all that are up to date, then one each for some of those that are behind; waits up to
+  // `wait` if nobody is. To be called again and again.
   void Turn(Duration wait);
   void End();
 
@@ -59,8 +62,9 @@ class EventFeed {
     int64_t after = 0;
   };
 
-  // Gives those that are behind a part each. False: there was none to be given.
-  bool CatchUp();
+  // Those that are to get a part; those first who have waited longest for one.
+  std::vector<Follower> Behind() const;
+  void CatchUp(const Follower& follower);
   void Beat();
   void Forget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // those that have gone
 

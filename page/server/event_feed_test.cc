@@ -18,7 +18,8 @@ class EventFeedTest : public testing::Test {
  protected:
   // Of the journal up to `newest_`; those that are multiples of `hidden_` are not for everybody's eyes.
   FeedPart Part(int64_t after) {
-    FeedPart part{.next = std::min(newest_, after + kPart)};
+    asked_.push_back(after);
+    FeedPart part{.next = std::max(after, std::min(newest_, after + kPart))};
     for (int64_t seq = after + 1; seq <= part.next; ++seq) {
       if (hidden_ == 0 || seq % hidden_ != 0) part.events.push_back({seq, absl::StrCat("{", seq, "}")});
     }
@@ -43,6 +44,7 @@ class EventFeedTest : public testing::Test {
 
   int64_t newest_ = 5;
   int64_t hidden_ = 0;
+  std::vector<int64_t> asked_;  // what parts followed on
   FakeClock clock_;
   EventFeed::Source source_{.newest = [this] { return newest_; },
                             .read = [this](int64_t after, Duration) { return Part(after); }};
@@ -104,6 +106,39 @@ TEST_F(EventFeedTest, AFollowerThatIsBehindIsGivenNoMoreThanItReads) {
   for (int i = 0; i < 20'000; ++i) feed.Turn(Duration(0));
   EXPECT_FALSE(stream->HasEnded());
   EXPECT_LT(stream->Unread(), 2 * EventFeed::kUnreadAhead);
+}
+TEST_F(EventFeedTest, ThoseThatAreUpToDateComeBeforeThoseThatAreBehind) {
+  const auto live = feed_.Follow(std::nullopt);
+  const auto behind = feed_.Follow(1);
+  asked_.clear();
+  newest_ = 6;
+  feed_.Turn(Duration(0));
+  EXPECT_THAT(asked_, ElementsAre(5, 1));
+  EXPECT_THAT(Read(*live), ElementsAre("{6}"));
+  EXPECT_THAT(Read(*behind), ElementsAre("{2}", "{3}", "{4}"));
+}
+TEST_F(EventFeedTest, OfManyThatAreBehindSomeGetAPartInATurnAndAllInTheEnd) {
+  newest_ = 10;
+  EventFeed feed(source_, clock_);
+  std::vector<std::shared_ptr<ByteStream>> streams;
+  for (size_t i = 0; i < 3 * EventFeed::kBehindAtOnce; ++i) streams.push_back(feed.Follow(0));
+  for (int part = 0; part < 4; ++part) {
+    for (int turn = 0; turn < 3; ++turn) {
+      asked_.clear();
+      feed.Turn(Duration(0));
+      EXPECT_EQ(asked_.size(), 1 + EventFeed::kBehindAtOnce);
+    }
+    // Each had its turn.
+    for (const auto& stream : streams) EXPECT_EQ(Read(*stream).size(), part < 3 ? size_t{kPart} : 1);
+  }
+}
+TEST_F(EventFeedTest, WhereNothingIsLeftAFollowerIsAsFarAsTheOthers) {
+  const auto stream = feed_.Follow(1);
+  newest_ = 0;  // what it was to be told of is gone
+  feed_.Turn(Duration(0));
+  asked_.clear();
+  feed_.Turn(Duration(0));
+  EXPECT_EQ(asked_.size(), 1u);
 }
 TEST_F(EventFeedTest, OneThatDoesNotReadIsDroppedAndTheOthersGoOn) {
   const auto asleep = feed_.Follow(std::nullopt), awake = feed_.Follow(std::nullopt);

@@ -49,6 +49,8 @@ struct HttpOptions {
   // A connection that neither takes nor sends anything for that long is cut, unless it waits for a stream's
   // bytes.
   Duration patience = std::chrono::seconds(30);
+  // And one that takes so long for an answer that is no stream, however much it takes at a time.
+  Duration longest_answer = std::chrono::minutes(5);
 };
 
 class HttpServer {
@@ -58,6 +60,9 @@ class HttpServer {
   static absl::StatusOr<std::unique_ptr<HttpServer>> Listen(const HttpOptions& options, HttpHandler handler);
   // Ends all streams, and cuts all connections.
   virtual ~HttpServer() = default;
+  // Cuts those that are over `longest_answer`, as far as it was called when theirs began: to be called again
+  // and again.
+  virtual void CutSlow(Time now) = 0;
   virtual int port() const = 0;
 };
 

@@ -6,7 +6,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -93,41 +95,55 @@ HttpFields FieldsOf(MHD_Connection* connection, MHD_ValueKind kind) {
   return fields;
 }
 
-class MicrohttpdServer;
-
-// A response's stream, and the connection that takes it.
-struct Taker {
-  MicrohttpdServer& server;
-  MHD_Connection* const connection;
-  const std::shared_ptr<ByteStream> stream;
-};
-
-// The sockets that are open.
+// The sockets that are open, and since when those that are taking an answer do.
 //
 // A request that is refused by libmicrohttpd itself (0.9.75) while its daemon stops ends the process: the
 // refusal is not queued any more, and written nevertheless. So connections are at their end before it stops.
 class Connections {
  public:
   static void Note(void* self, MHD_Connection* connection, void**, MHD_ConnectionNotificationCode what) {
-    const auto* const info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    if (info != nullptr)
-      static_cast<Connections*>(self)->Change(info->connect_fd, what == MHD_CONNECTION_NOTIFY_STARTED);
+    if (const int socket = SocketOf(connection); socket >= 0)
+      static_cast<Connections*>(self)->Change(socket, what == MHD_CONNECTION_NOTIFY_STARTED);
   }
   // What has come is answered, if that takes no longer than a moment; nothing more comes.
   void CutAll() {
     MutexLock lock(mutex_);
     cut_ = true;
-    for (const int socket : open_) shutdown(socket, SHUT_RDWR);
+    for (const auto& [socket, answer] : open_) shutdown(socket, SHUT_RDWR);
     closed_.WaitFor(mutex_, kLastAnswers,
                     [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return open_.empty(); });
   }
+  // -1: there is none.
+  static int SocketOf(MHD_Connection* connection) {
+    const auto* const info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    return info == nullptr ? -1 : info->connect_fd;
+  }
+  void BeginAnswer(int socket) { SetAnswer(socket, {.taken = true}); }
+  void EndAnswer(int socket) { SetAnswer(socket, {}); }
+  void CutSlow(Time now, Duration longest) {
+    MutexLock lock(mutex_);
+    for (auto& [socket, answer] : open_) {
+      if (!answer.taken) continue;
+      if (!answer.since) answer.since = now;
+      if (now - *answer.since >= longest) shutdown(socket, SHUT_RDWR);
+    }
+  }
 
  private:
+  struct Answer {
+    bool taken = false;         // there is one that is being taken
+    std::optional<Time> since;  // that was seen
+  };
+
+  void SetAnswer(int socket, const Answer& answer) {
+    MutexLock lock(mutex_);
+    if (const auto found = open_.find(socket); found != open_.end()) found->second = answer;
+  }
   // Before a socket is closed: its number may be another one's afterwards.
   void Change(int socket, bool opened) {
     MutexLock lock(mutex_);
     if (opened)
-      open_.insert(socket);
+      open_[socket] = {};
     else
       open_.erase(socket);
     if (opened && cut_) shutdown(socket, SHUT_RDWR);
@@ -136,8 +152,24 @@ class Connections {
 
   Mutex mutex_;
   CondVar closed_;
-  std::set<int> open_ ABSL_GUARDED_BY(mutex_);
+  std::map<int, Answer> open_ ABSL_GUARDED_BY(mutex_);
   bool cut_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+class MicrohttpdServer;
+
+// A response's body, and the socket by which it is taken.
+struct Given {
+  Connections& connections;
+  const int socket;
+  const std::shared_ptr<const std::string> body;
+};
+
+// A response's stream, and the connection that takes it.
+struct Taker {
+  MicrohttpdServer& server;
+  MHD_Connection* const connection;
+  const std::shared_ptr<ByteStream> stream;
 };
 
 class MicrohttpdServer final : public HttpServer {
@@ -158,6 +190,7 @@ class MicrohttpdServer final : public HttpServer {
   absl::Status Start(const HttpOptions& options) {
     SIDING_ASSIGN_OR_RETURN(UniqueFd socket, ListenAt(options.address));
     port_ = PortOf(socket.get());
+    longest_answer_ = options.longest_answer;
     daemon_ = MHD_start_daemon(
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, nullptr, nullptr,
         &Handle, this, MHD_OPTION_EXTERNAL_LOGGER, &Log,
@@ -177,6 +210,7 @@ class MicrohttpdServer final : public HttpServer {
     socket.Release();  // it is the daemon's
     return absl::OkStatus();
   }
+  void CutSlow(Time now) override { connections_.CutSlow(now, longest_answer_); }
   int port() const override { return port_; }
 
  private:
@@ -219,7 +253,7 @@ class MicrohttpdServer final : public HttpServer {
                         .has_body = has_body};
     HttpResponse response = handler_(request);
     MHD_Response* const raw =
-        response.stream != nullptr ? Streamed(connection, response.stream) : Whole(response.body);
+        response.stream != nullptr ? Streamed(connection, response.stream) : Whole(connection, response.body);
     if (raw == nullptr) return MHD_NO;
     MHD_add_response_header(raw, MHD_HTTP_HEADER_CONTENT_TYPE, response.content_type.c_str());
     for (const auto& [name, value] : response.headers)
@@ -230,14 +264,19 @@ class MicrohttpdServer final : public HttpServer {
     return queued;
   }
 
-  static MHD_Response* Whole(const std::shared_ptr<const std::string>& body) {
+  MHD_Response* Whole(MHD_Connection* connection, const std::shared_ptr<const std::string>& body) {
     if (body == nullptr) return MHD_create_response_from_buffer(0, nullptr, MHD_RESPMEM_PERSISTENT);
-    using Shared = std::shared_ptr<const std::string>;
-    auto* const kept = new Shared(body);
+    auto given = std::make_unique<Given>(Given{connections_, Connections::SocketOf(connection), body});
     MHD_Response* const raw = MHD_create_response_from_buffer_with_free_callback_cls(
         body->size(), const_cast<char*>(body->data()),
-        [](void* shared) { delete static_cast<Shared*>(shared); }, kept);
-    if (raw == nullptr) delete kept;
+        [](void* gone) {
+          const std::unique_ptr<Given> owned(static_cast<Given*>(gone));
+          owned->connections.EndAnswer(owned->socket);
+        },
+        given.get());
+    if (raw == nullptr) return nullptr;
+    connections_.BeginAnswer(given->socket);
+    given.release();
     return raw;
   }
 
@@ -278,6 +317,7 @@ class MicrohttpdServer final : public HttpServer {
   Connections connections_;
   MHD_Daemon* daemon_ = nullptr;
   int port_ = 0;
+  Duration longest_answer_{};
   Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::set<std::shared_ptr<ByteStream>> streams_ ABSL_GUARDED_BY(mutex_);

@@ -48,6 +48,11 @@ class Client {
     read_.erase(0, size);
     return text;
   }
+  void Drop(size_t size) {
+    while (read_.size() < size && ReadSome()) {
+    }
+    read_.erase(0, size);
+  }
   std::string ReadAll() {
     while (ReadSome()) {
     }
@@ -86,7 +91,7 @@ class MicrohttpdServerTest : public testing::Test {
         response.content_type = "text/event-stream";
       } else {
         response.status = request.path == "/none" ? 404 : 200;
-        response.body = std::make_shared<const std::string>("hello");
+        response.body = request.path == "/large" ? large_ : std::make_shared<const std::string>("hello");
       }
       return response;
     });
@@ -110,6 +115,8 @@ class MicrohttpdServerTest : public testing::Test {
     return streams_.at(number);
   }
 
+  // More than the kernel takes.
+  const std::shared_ptr<const std::string> large_ = std::make_shared<const std::string>(32 << 20, 'x');
   Mutex mutex_;
   std::vector<HttpRequest> requests_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<ByteStream>> streams_ ABSL_GUARDED_BY(mutex_);
@@ -260,6 +267,18 @@ TEST_F(MicrohttpdServerTest, AnAddressHasSoManyConnections) {
     return next.ReadTo("hello") != "";
   }));
 }
+TEST_F(MicrohttpdServerTest, WhereAllConnectionsAreOpenTheNextOneWaits) {
+  Serve({.connections = 2, .connections_per_host = 2});
+  std::deque<Client> clients;
+  for (int i = 0; i < 2; ++i) {
+    clients.emplace_back(server_->port()).Get("/");
+    EXPECT_THAT(clients.back().ReadTo("hello"), HasSubstr("hello"));
+  }
+  Client third(server_->port());
+  third.Get("/");
+  clients.pop_front();
+  EXPECT_THAT(third.ReadTo("hello"), HasSubstr("hello"));
+}
 TEST_F(MicrohttpdServerTest, ThousandConnectionsOfOneAddressHarmNobody) {
   Serve({.connections_per_host = 8});
   {
@@ -285,6 +304,42 @@ TEST_F(MicrohttpdServerTest, AReaderThatDoesNotReadIsCut) {
   const auto stream = Stream();
   stream->Write(std::string(32 << 20, 'x'));  // more than the kernel takes
   EXPECT_TRUE(Eventually([&] { return stream->HasEnded(); }));
+}
+TEST_F(MicrohttpdServerTest, AnAnswerThatIsTakenForTooLongIsCut) {
+  Serve({.patience = std::chrono::hours(1), .longest_answer = std::chrono::minutes(5)});
+  Client client(server_->port());
+  client.Get("/large");
+  client.ReadTo("xxx");  // it has come so far
+  Time now{};
+  server_->CutSlow(now);
+  server_->CutSlow(now += std::chrono::seconds(299));
+  EXPECT_EQ(large_.use_count(), 2);
+  server_->CutSlow(now += std::chrono::seconds(1));
+  ASSERT_TRUE(Eventually([&] { return large_.use_count() == 1; }));
+  EXPECT_LT(client.ReadAll().size(), large_->size());
+}
+TEST_F(MicrohttpdServerTest, AConnectionHasThatTimeForEachAnswer) {
+  Serve();
+  Client client(server_->port());
+  Time now{};
+  for (int i = 0; i < 3; ++i) {
+    client.Get("/large");
+    client.ReadTo("xxx");
+    server_->CutSlow(now);
+    server_->CutSlow(now += std::chrono::seconds(299));
+    client.Drop(large_->size() - 3);
+    client.Get("/");
+    EXPECT_THAT(client.ReadTo("hello"), HasSubstr(" 200 OK\r\n"));
+  }
+}
+TEST_F(MicrohttpdServerTest, AStreamIsNotCutHoweverLongItIsTaken) {
+  Serve();
+  Client client(server_->port());
+  client.Get("/stream");
+  const auto stream = Stream();
+  for (int i = 0; i < 3; ++i) server_->CutSlow(Time{} + i * std::chrono::hours(1));
+  stream->Write("news");
+  EXPECT_THAT(client.ReadTo("news"), HasSubstr("news"));
 }
 
 TEST(HttpServerTest, OnlyTheLoopbacksAddressesAreServed) {

@@ -2,7 +2,6 @@
 
 #include <google/protobuf/util/json_util.h>
 
-#include <limits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -17,19 +16,12 @@
 namespace siding::page {
 namespace {
 
-constexpr Duration kEventWait = std::chrono::milliseconds(200);
-constexpr size_t kEventBatch = 500;
-// Between two parts of what happens: one event at a time would wake every page a hundred times a second.
-constexpr Duration kPause = std::chrono::milliseconds(50);
-
 // Nothing but what this server has may be loaded, and nobody else shows it as a part of his.
 const HttpFields& Protections() {
   static const HttpFields* const fields =
       new HttpFields{{"Content-Security-Policy",
-                      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src "
-                      "'self'; base-uri "
-                      "'none'; form-action "
-                      "'none'; frame-ancestors 'none'"},
+                      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+                      "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
                      {"X-Content-Type-Options", "nosniff"},
                      {"Referrer-Policy", "no-referrer"},
                      {"Cross-Origin-Resource-Policy", "same-origin"}};
@@ -98,7 +90,7 @@ bool Names(const std::string& tags, const std::string& tag) {
 }
 
 FeedPart ReadEvents(ApiService& api, int64_t after, Duration wait) {
-  const ApiService::EventPart part = api.EventsAfter({Stranger()}, {}, after, kEventBatch, wait);
+  const ApiService::EventPart part = api.EventsAfter({Stranger()}, {}, after, ApiService::kEventBatch, wait);
   FeedPart feed{.next = part.next, .more = part.more};
   for (const v1::Event& event : part.events) {
     auto json = ToJson(event);
@@ -109,15 +101,12 @@ FeedPart ReadEvents(ApiService& api, int64_t after, Duration wait) {
 
 }  // namespace
 
-UserIdentity Stranger() {
-  constexpr uint32_t kNobody = std::numeric_limits<uint32_t>::max();
-  return {kNobody, kNobody, "(page)"};
-}
+UserIdentity Stranger() { return {kNobody, kNobody, "(page)"}; }
 
 Page::Page(ApiService& api, const Clock& clock, const std::vector<File>& files)
     : api_(api),
       files_(files),
-      snapshots_(clock, kMoment),
+      snapshots_(clock, kMoment, kMostUnread),
       feed_({.newest = [&api] { return api.NewestEvent(); },
              .read = [&api](int64_t after, Duration wait) { return ReadEvents(api, after, wait); }},
             clock) {}
@@ -154,7 +143,7 @@ HttpResponse Page::Answer(const HttpRequest& request) {
     const bool not_built = files_.empty() && request.path == "/";
     return Refuse(
         refusal->status,
-        not_built ? "the page is not in this sidingd: npm was not there when it was built" : refusal->why);
+        not_built ? "the page is not in this sidingd: it was built without it (SIDING_PAGE)" : refusal->why);
   }
   const auto& question = std::get<Question>(read);
   if (const auto* events = std::get_if<FollowEvents>(&question.what)) return Follow(*events);
@@ -201,8 +190,9 @@ absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const HttpOptions&
 
 void PageServer::Run() {
   while (!stopping_) {
-    page_.Turn(kEventWait);
-    std::this_thread::sleep_for(kPause);
+    page_.Turn(ApiService::kEventWait);
+    server_->CutSlow(clock_.Now());
+    std::this_thread::sleep_for(ApiService::kEventPause);
   }
 }
 

@@ -36,6 +36,8 @@ class Page {
  private:
   // What is open for all that ask the same within that time.
   static constexpr Duration kMoment = std::chrono::milliseconds(500);
+  // A whole site's jobs are some ten of these; each that is read slowly may be another answer.
+  static constexpr size_t kMostUnread = 128 << 20;
 
   absl::StatusOr<std::string> Tell(const Question& question);
   template <class Request, class Response>
@@ -63,9 +65,10 @@ class PageServer {
   int port() const { return server_->port(); }
 
  private:
-  PageServer(ApiService& api, const Clock& clock) : page_(api, clock) {}
+  PageServer(ApiService& api, const Clock& clock) : clock_(clock), page_(api, clock) {}
   void Run();
 
+  const Clock& clock_;
   Page page_;
   std::unique_ptr<HttpServer> server_;
   std::atomic<bool> stopping_{false};

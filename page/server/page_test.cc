@@ -76,7 +76,7 @@ TEST_F(PageTest, WhereThePageWasNotBuiltThatIsSaid) {
   const HttpResponse response =
       bare.Answer({.method = "GET", .path = "/", .headers = {{"Host", "localhost"}}});
   EXPECT_EQ(response.status, 404);
-  EXPECT_THAT(*response.body, HasSubstr("npm was not there"));
+  EXPECT_THAT(*response.body, HasSubstr("it was built without it (SIDING_PAGE)"));
 }
 
 TEST_F(PageTest, TheMessagesOfTheApiAreShownWithTheirFieldsNames) {
@@ -115,6 +115,17 @@ TEST_F(PageTest, PlansAreForThoseWhoMayActOnTheJob) {
   SetPrivate(false);
   const std::string id = std::to_string(Submit("ada"));
   EXPECT_EQ(Get("/api/v1/jobs/" + id + "/plans").status, 403);
+}
+// Each open page asks again and again, and nobody is named by it.
+TEST_F(PageTest, WhatIsRefusedToStrangersIsNotInTheLog) {
+  SetPrivate(false);
+  const std::string id = std::to_string(Submit("ada"));
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(Get("/api/v1/jobs/" + id + "/plans").status, 403);
+  EXPECT_EQ(Get("/api/v1/jobs/999").status, 404);
+  EXPECT_THAT(testing::internal::GetCapturedStdout() + testing::internal::GetCapturedStderr(),
+              Not(HasSubstr("refused")));
 }
 TEST_F(PageTest, ErrorsAreJsonThatSaysWhy) {
   const HttpResponse response = Get("/api/v1/jobs/17");

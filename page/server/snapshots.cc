@@ -1,5 +1,6 @@
 #include "page/server/snapshots.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -7,24 +8,50 @@
 
 namespace siding::page {
 
+namespace {
+
+using Body = std::shared_ptr<const std::string>;
+
+std::string TagOf(const std::string& body) {
+  return absl::StrCat("\"", body.size(), "-", absl::Hex(std::hash<std::string>()(body)), "\"");
+}
+
+// `bytes` has its size while it is anywhere.
+Body Counted(std::string body, std::shared_ptr<std::atomic<size_t>> bytes) {
+  *bytes += body.size();
+  return Body(new std::string(std::move(body)), [bytes = std::move(bytes)](const std::string* gone) {
+    *bytes -= gone->size();
+    delete gone;
+  });
+}
+
+}  // namespace
+
 Snapshot MakeSnapshot(std::string body) {
-  Snapshot snapshot;
-  snapshot.tag = absl::StrCat("\"", body.size(), "-", absl::Hex(std::hash<std::string>()(body)), "\"");
-  snapshot.body = std::make_shared<const std::string>(std::move(body));
-  return snapshot;
+  const std::string tag = TagOf(body);
+  return {std::make_shared<const std::string>(std::move(body)), tag};
 }
 
 absl::StatusOr<Snapshot> Snapshots::Of(const std::string& key,
                                        const std::function<absl::StatusOr<std::string>()>& make) {
   MutexLock lock(mutex_);
-  const Time now = clock_.Now();
-  std::erase_if(kept_, [&](const auto& kept) { return now - kept.second.made >= moment_; });
+  const Time began = clock_.Now();
+  std::erase_if(kept_, [&](const auto& kept) { return began >= kept.second.until; });
   if (const auto found = kept_.find(key); found != kept_.end()) return found->second.snapshot;
+  if (*bytes_ >= most_unread_) kept_.clear();  // what is left then is unread
+  if (*bytes_ >= most_unread_) {
+    return absl::ResourceExhaustedError(absl::StrCat("there are ", *bytes_ >> 20,
+                                                     " MiB of answers that have not been read; the limit is ",
+                                                     most_unread_ >> 20, " MiB: try again"));
+  }
   SIDING_ASSIGN_OR_RETURN(std::string body, make());
-  Snapshot snapshot = MakeSnapshot(std::move(body));
+  std::string tag = TagOf(body);
+  const Snapshot snapshot{Counted(std::move(body), bytes_), std::move(tag)};
   if (kept_.size() >= kMost) kept_.clear();
-  // Of the moment at which it was asked for: what has happened since may not be in it.
-  kept_[key] = {now, snapshot};
+  // Not from its beginning: one that takes long would be over when it is made, for all who have waited for
+  // it.
+  const Time made = clock_.Now();
+  kept_[key] = {made + std::max(moment_, kShare * (made - began)), snapshot};
   return snapshot;
 }
 

@@ -2,6 +2,8 @@
 // are open.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
@@ -24,16 +26,22 @@ Snapshot MakeSnapshot(std::string body);
 // Thread-safe.
 class Snapshots {
  public:
-  // One is good for `moment`. `clock` must outlive this.
-  Snapshots(const Clock& clock, Duration moment) : clock_(clock), moment_(moment) {}
+  // One is good for `moment` after it was made, and for kShare times as long as that took. Beyond
+  // `most_unread` bytes in bodies that somebody still has, none is made. `clock` must outlive this.
+  Snapshots(const Clock& clock, Duration moment, size_t most_unread)
+      : clock_(clock), moment_(moment), most_unread_(most_unread) {}
 
   // Of `key`; `make` is called if there is none, and others wait meanwhile. Errors are not kept.
+  // kResourceExhausted: too much is unread.
   absl::StatusOr<Snapshot> Of(const std::string& key,
                               const std::function<absl::StatusOr<std::string>()>& make);
 
+  // So much more time than in making answers to one question goes by between them.
+  static constexpr int kShare = 4;
+
  private:
   struct Kept {
-    Time made;
+    Time until;
     Snapshot snapshot;
   };
   // Bounds what clients that ask for many different things make it keep.
@@ -41,6 +49,9 @@ class Snapshots {
 
   const Clock& clock_;
   const Duration moment_;
+  const size_t most_unread_;
+  // Of bodies that are kept here, or that somebody has: they may outlive this.
+  const std::shared_ptr<std::atomic<size_t>> bytes_ = std::make_shared<std::atomic<size_t>>(0);
   Mutex mutex_;
   std::map<std::string, Kept> kept_ ABSL_GUARDED_BY(mutex_);
 };

@@ -1,6 +1,7 @@
 #include "page/server/snapshots.h"
 
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace siding::page {
@@ -11,14 +12,27 @@ using namespace std::chrono_literals;
 class SnapshotsTest : public testing::Test {
  protected:
   Snapshot Of(const std::string& key) {
-    const auto snapshot = snapshots_.Of(key, [&] { return absl::StrCat(key, " ", ++made_); });
+    const auto snapshot = snapshots_.Of(key, [&] {
+      clock_.Advance(cost_);
+      return absl::StrCat(key, " ", ++made_);
+    });
     EXPECT_TRUE(snapshot.ok());
     return snapshot.value_or(Snapshot());
   }
 
+  // Of these two have less than may be unread.
+  absl::StatusOr<Snapshot> Large(const std::string& key) {
+    return snapshots_.Of(key, [&] {
+      ++made_;
+      return std::string(kMostUnread / 5 * 2, 'x');
+    });
+  }
+
+  static constexpr size_t kMostUnread = 1 << 20;
   FakeClock clock_;
-  Snapshots snapshots_{clock_, 1s};
+  Snapshots snapshots_{clock_, 1s, kMostUnread};
   int made_ = 0;
+  Duration cost_{0};  // of one
 };
 
 TEST_F(SnapshotsTest, AllWhoAskWithinAMomentHaveTheSame) {
@@ -30,6 +44,23 @@ TEST_F(SnapshotsTest, AllWhoAskWithinAMomentHaveTheSame) {
 TEST_F(SnapshotsTest, ThenItIsMadeAgain) {
   Of("jobs");
   clock_.Advance(1s);
+  EXPECT_EQ(*Of("jobs").body, "jobs 2");
+}
+TEST_F(SnapshotsTest, OneThatTookLongIsGoodForThoseWhoWaitedForIt) {
+  cost_ = 3s;
+  const Snapshot first = Of("jobs");
+  EXPECT_EQ(Of("jobs").body, first.body);
+  clock_.Advance(Snapshots::kShare * cost_ - 1ms);
+  EXPECT_EQ(Of("jobs").body, first.body);
+  clock_.Advance(1ms);
+  EXPECT_EQ(*Of("jobs").body, "jobs 2");
+}
+TEST_F(SnapshotsTest, OneThatTookAMomentIsGoodForOne) {
+  cost_ = 10ms;
+  Of("jobs");
+  clock_.Advance(999ms);
+  EXPECT_EQ(*Of("jobs").body, "jobs 1");
+  clock_.Advance(1ms);
   EXPECT_EQ(*Of("jobs").body, "jobs 2");
 }
 TEST_F(SnapshotsTest, AnotherQuestionHasAnotherOne) {
@@ -48,6 +79,26 @@ TEST_F(SnapshotsTest, TheTagIsThatOfTheBody) {
 TEST_F(SnapshotsTest, AnErrorIsNotKept) {
   EXPECT_FALSE(snapshots_.Of("jobs", [] { return absl::NotFoundError("none"); }).ok());
   EXPECT_EQ(*Of("jobs").body, "jobs 1");
+}
+TEST_F(SnapshotsTest, BeyondWhatMayBeUnreadNoneIsMade) {
+  std::vector<Snapshot> unread;
+  for (const char* key : {"jobs", "nodes", "site"}) unread.push_back(Large(key).value_or(Snapshot()));
+  EXPECT_THAT(unread.back().body, testing::NotNull());
+  for (int i = 0; i < 2; ++i) {
+    clock_.Advance(1min);
+    EXPECT_EQ(Large("policy").status().code(), absl::StatusCode::kResourceExhausted);
+  }
+  EXPECT_EQ(made_, 3);
+  unread.pop_back();
+  EXPECT_TRUE(Large("policy").ok());
+}
+TEST_F(SnapshotsTest, WhatManyHaveIsThereOnce) {
+  std::vector<Snapshot> unread;
+  for (int i = 0; i < 10; ++i) unread.push_back(Large("jobs").value_or(Snapshot()));
+  EXPECT_TRUE(Large("nodes").ok());
+}
+TEST_F(SnapshotsTest, WhatNobodyReadsAnyMoreIsInNobodysWay) {
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(Large(absl::StrCat(i)).ok());
 }
 TEST_F(SnapshotsTest, ManyQuestionsAreAnsweredAndNotKept) {
   for (int i = 0; i < 1000; ++i) Of(absl::StrCat(i));

@@ -75,11 +75,12 @@ class World {
       for (const auto& [id, job] : state.jobs) {
         ShowJob(state, job);
         for (const Plan& plan : job.plans)
-          ShowPlan(
-              state, plan, [](const JobRecord& seen) { return seen.id.value() % 2 == 0; }, false);
+          ShowPlan(plan,
+                   ContextOf(state, plan, [](const JobRecord& seen) { return seen.id.value() % 2 == 0; }),
+                   false);
       }
     });
-    for (const auto& [id, back] : *engine_->Returns()) ShowBack(back);
+    for (const auto& [id, back] : *engine_->Returns()) ShowBack(back, true);
     for (const Event& event : engine_->EventsAfter(0, 1000, Duration(0))) ShowEvent(event);
   }
 

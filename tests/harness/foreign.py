@@ -33,10 +33,17 @@ class Program:
     name: str
     script: str
     needs: tuple = ()
+    may_refuse: str = ""  # what the reason names for which siding may leave it alone; empty: it may not
 
     def missing(self):
         """What of it is not installed."""
         return [name for name in self.needs if not shutil.which(name, path=PATH)]
+
+    def fault(self, images, preemptions, refused):
+        """What is wrong with how siding dealt with it: so often it was checkpointed and preempted, or why it was let alone. Empty: nothing."""
+        if refused and preemptions == 0:
+            return "" if self.may_refuse and self.may_refuse in refused else f"refused beforehand: {refused}"
+        return "" if images and preemptions else "too little was done to it in time"
 
     def text(self, steps, port):
         return f"steps={steps} port={port}\n{BEFORE}{self.script}"
@@ -56,7 +63,7 @@ PROGRAMS = [
             nc -N 127.0.0.1 $port
         wait $there
         cat received
-    """, ("nc", "strace", "valgrind")),
+    """, ("nc", "strace", "valgrind"), "traced"),
     Program("tail", FOLLOWED + 'tail -n +1 -f log | sh -c "$until_end"'),
     Program("timeout", r"""
         i=0
@@ -68,13 +75,13 @@ PROGRAMS = [
     """),
     Program("nc", SENT + "lines sent | nc -N 127.0.0.1 $port\nwait $there\ncat received", ("nc",)),
     Program("strace", r"strace -f -o /dev/null sh -c 'i=0; while [ $i -lt '$steps' ]; do i=$((i + 1)); echo $i; sleep 0.2; done'",
-            ("strace",)),
+            ("strace",), "traced"),
     Program("valgrind", r"valgrind -q --log-file=/dev/null bash -c 'for ((i = 0; i < '$steps'; i++)); do echo $i; sleep 0.2; done'",
-            ("valgrind",)),
+            ("valgrind",), "valgrind"),
     Program("gdb", r"""
         gdb -q -batch -ex run -ex quit --args bash -c 'for ((i = 0; i < '$steps'; i++)); do echo $i; sleep 0.2; done' 2> /dev/null |
             grep '^[0-9]*$'
-    """, ("gdb",)),
+    """, ("gdb",), "traced"),
     Program("bash-jobs", r"""
         set -m
         i=0
@@ -216,5 +223,5 @@ END
     """, ("git",)),
     Program("ssh-agent", r"""
         ssh-agent bash -c "$(declare -f step lines); steps=$steps; lines; ssh-add -l; true"
-    """, ("ssh-agent",)),
+    """, ("ssh-agent",), "has the group"),
 ]

@@ -1,26 +1,24 @@
 #!/usr/bin/python3
 """The page's own tests: `unit`, of what is pure, and `browser`, of each view against an invented cluster.
 
-Skipped, loudly, where there is no npm, or no chromium: ./run setup installs them."""
+Skipped, loudly, where the page is not built (SIDING_PAGE), or there is no chromium: ./run setup installs what both need."""
 
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 APP = ROOT / "page/app"
 CHROMIUM = os.environ.get("SIDING_CHROMIUM", "/usr/bin/chromium")
+BUILT = pathlib.Path(os.environ.get("SIDING_BIN", ROOT / "build/dev/bin")).parent / "page/app/dist"
 SKIPPED = 77
 
 
 def missing(browser):
     """What is not there; empty: nothing."""
-    if not shutil.which("node") or not shutil.which("npm"):
-        return "npm is not installed, so there is no page"
-    if not (APP / "node_modules/.package-lock.json").exists():
-        return "the page's packages are not installed: build sidingd"
+    if not (BUILT / "index.html").exists() or not (APP / "node_modules/.siding-installed").exists():
+        return "sidingd is built without the page (SIDING_PAGE)"
     if browser and not os.access(CHROMIUM, os.X_OK):
         return f"{CHROMIUM} is not there: no browser to look at the page with"
     return ""
@@ -33,10 +31,9 @@ def main():
         print(f"skipped: {lacks}")
         return SKIPPED
     if what == "unit":
-        return subprocess.run(["node", "build.mjs", "--unit-tests"], cwd=APP).returncode
-    built = pathlib.Path(os.environ["SIDING_BIN"]).parent / "page/app/dist"
+        return subprocess.run([APP / "with-packages", "node", "build.mjs", "--unit-tests"]).returncode
     tests = sorted(map(str, (APP / "test/browser").glob("*.test.mjs")))
-    return subprocess.run(["node", "--test", *tests], cwd=APP, env={**os.environ, "SIDING_PAGE": str(built)}).returncode
+    return subprocess.run(["node", "--test", *tests], cwd=APP, env={**os.environ, "SIDING_PAGE": str(BUILT)}).returncode
 
 
 if __name__ == "__main__":

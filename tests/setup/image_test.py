@@ -132,6 +132,10 @@ class Dockerfile(unittest.TestCase):
     def test_the_controllers_packages_are_those_that_its_programs_are_linked_to(self):
         self.assertEqual(self.packages("controller"), self.linked(self.copied("controller")))
 
+    def test_the_page_is_in_the_controller(self):
+        self.assertEqual(self.packages("build"), {"nodejs", "npm"})
+        self.assertIn("cmake --preset release -DSIDING_PAGE=ON", (DEPLOY / "Dockerfile").read_text())
+
     def test_it_copies_the_programs_that_make_image_does(self):
         [text] = re.findall(r"(?s)^PROGRAMS = (\{.*?\})$", (DEPLOY / "make-image").read_text(), re.M)
         self.assertEqual({part: tuple(self.copied(part)) for part in ("controller", "agent")}, ast.literal_eval(text))

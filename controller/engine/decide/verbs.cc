@@ -102,11 +102,8 @@ absl::StatusOr<CheckpointId> Verbs::Checkpoint(const JobRecord& job, Tier tier) 
   return id;
 }
 
-absl::Status Verbs::Vacate(const JobRecord& job, Tier tier) {
-  if (job.state != JobState::kRunning && job.state != JobState::kSuspended) {
-    return NotInState(job, "only a running or suspended job can leave its nodes");
-  }
-  SIDING_RETURN_IF_ERROR(MayBeSavedTo(job, tier));
+// A manager holds what left while it was suspended.
+absl::Status Verbs::MayLeaveAsItIs(const JobRecord& job) const {
   if (const ManagedJob* queued = manager_.QueuedAs(job.id); queued != nullptr && queued->suspended)
     return NotInState(job, absl::StrCat("it was suspended in ", job.spec.cluster_manager));
   const bool stays_suspended = !OwnershipOf(job.spec).siding_makes_room && !platform_.continues_jobs();
@@ -114,6 +111,15 @@ absl::Status Verbs::Vacate(const JobRecord& job, Tier tier) {
     return NotInState(job, absl::StrCat("resume it first: ", job.spec.cluster_manager,
                                         " would hold a job that left while it was suspended"));
   }
+  return absl::OkStatus();
+}
+
+absl::Status Verbs::Vacate(const JobRecord& job, Tier tier) {
+  if (job.state != JobState::kRunning && job.state != JobState::kSuspended) {
+    return NotInState(job, "only a running or suspended job can leave its nodes");
+  }
+  SIDING_RETURN_IF_ERROR(MayBeSavedTo(job, tier));
+  SIDING_RETURN_IF_ERROR(MayLeaveAsItIs(job));
   JobMoved move = checkpoints_.OrderLeave(job, tier);
   move.reason = "asked for";
   recorder_.Move(job, std::move(move));
@@ -124,6 +130,7 @@ absl::Status Verbs::Migrate(const JobRecord& job, std::vector<NodeId> nodes) {
   if (job.state != JobState::kRunning && job.state != JobState::kSuspended) {
     return NotInState(job, "only a running or suspended job can be migrated");
   }
+  SIDING_RETURN_IF_ERROR(MayLeaveAsItIs(job));
   const size_t need = job.spec.nodes;
   if (nodes.empty()) {
     for (const auto& [id, free] : accounts_.Room({})) {

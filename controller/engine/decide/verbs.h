@@ -60,6 +60,7 @@ class Verbs {
   absl::Status MayRaisePriority(const Caller& caller, const JobRecord& job, int priority) const;
   absl::Status MayChangeWalltime(const Caller& caller, const JobRecord& job, Duration walltime) const;
   absl::Status MayBeSavedTo(const JobRecord& job, Tier tier) const;
+  absl::Status MayLeaveAsItIs(const JobRecord& job) const;
 
   const ClusterState& state_;
   const Policy& policy_;

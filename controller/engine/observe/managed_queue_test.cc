@@ -480,9 +480,10 @@ TEST_F(SuspendedPodTest, ItsDumpIsNotWaitedForLongerThanOthers) {
   BeginToVacate();
   EXPECT_GT(cluster_.Last(v1::ToAgent::kDump).dump().patience_us(), 0);
 }
-TEST_F(SuspendedPodTest, WhereItsManagerWouldKeepItSuspendedItIsNotVacated) {
+TEST_F(SuspendedPodTest, WhereItsManagerWouldKeepItSuspendedItLeavesNeitherWay) {
   manager().continuing = false;
   EXPECT_THAT(engine_->Vacate(kRoot, kBatchJob, Tier::kShared).message(), HasSubstr("resume it first"));
+  EXPECT_THAT(engine_->Migrate(kRoot, kBatchJob, {NodeId("b")}).message(), HasSubstr("resume it first"));
 }
 
 class QueueTest : public ManagerTest {

@@ -706,6 +706,36 @@ TEST_F(OneRoundTest, AlsoAtItsFirstStep) {
   EXPECT_THAT(Asked("/nodes/n2"), testing::IsEmpty());
   EXPECT_THAT(Asked("/eviction"), testing::IsEmpty());
 }
+// Its finalizer goes first, and then the pod at once.
+class UncountedTest : public OneRoundTest {
+ protected:
+  UncountedTest() {
+    for (const char* name : {"a", "b"})
+      AddNumbered(name, {{"metadata", {{"finalizers", {"batch.kubernetes.io/job-tracking"}}}},
+                         {"spec", {{"nodeName", "n1"}}},
+                         {"status", {{"phase", "Running"}}}});
+    engine_.at_once = true;
+  }
+};
+TEST_F(UncountedTest, OneThatIsNotToCountAsFailedGoesInTheSameRound) {
+  Round();
+  EXPECT_THAT(Asked("namespaces/d/pods/"),
+              ElementsAre("PATCH /api/v1/namespaces/d/pods/a", "POST /api/v1/namespaces/d/pods/a/eviction",
+                          "PATCH /api/v1/namespaces/d/pods/b", "POST /api/v1/namespaces/d/pods/b/eviction"));
+}
+TEST_F(UncountedTest, OneThatWouldCountStaysAndIsInNoOthersWay) {
+  transport_.Add({.kind = Fault::Kind::kAnswer, .path = "pods/a", .method = HttpMethod::kPatch, .code = 422});
+  Round();
+  EXPECT_THAT(Asked("a/eviction"), testing::IsEmpty());
+  EXPECT_THAT(Asked("b/eviction"), testing::SizeIs(1));
+}
+TEST_F(OneRoundTest, AServerThatDoesNotSayHowItEvictsIsAskedAgain) {
+  transport_.Add({.kind = Fault::Kind::kAnswer, .path = "/version", .code = 404});
+  Round();
+  EXPECT_THAT(Asked("/eviction"), testing::IsEmpty());
+  Round();
+  EXPECT_THAT(Asked("/eviction"), testing::SizeIs(2));
+}
 TEST_F(OneRoundTest, AMissingRightToAskForAnEvictionIsSaid) {
   transport_.Forbid(HttpMethod::kPost, "pods");
   engine_.only_ask = true;

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
 #include "controller/platform/kubernetes/objects/marks.h"
+#include "controller/platform/kubernetes/objects/saving.h"
 
 namespace siding::kubernetes {
 namespace {
@@ -119,6 +121,26 @@ void AddPlacement(const JobTable& table, const std::map<std::string, JobId>& kep
   std::move(placed.begin(), placed.end(), std::back_inserter(steps));
 }
 
+// Its Job is not to take a pod for failed whose work goes on elsewhere: that comes first.
+void AddEviction(const JobTable& table, const std::map<std::string, JobId>& kept, const Eviction& eviction,
+                 std::vector<Step>& steps) {
+  const std::string target = "pod " + ToString(eviction.pod);
+  if (eviction.only_ask) return steps.push_back({target, "asked whether it may be evicted", eviction});
+  Step evict{target, absl::StrCat("evicted, of job ", eviction.job.value()), eviction};
+  const Pod* pod = table.Find(eviction.pod);
+  if (pod != nullptr && pod->uid == eviction.uid) {
+    const auto node = table.nodes().find(pod->node);
+    if (node != table.nodes().end() && kept.contains(pod->node) && !IsSeenKept(node->second, kept)) return;
+    if (std::optional<Json> patch = eviction.at_once ? PatchToUncount(*pod) : std::nullopt) {
+      steps.push_back(PatchStep(target, "not to count as failed", Pods(), pod->name, *std::move(patch)));
+      evict.after_last = true;
+    }
+    // It has as little time already as it is to have.
+    if (pod->deleting && (!eviction.at_once || EndsAtOnce(*pod))) return;
+  }
+  steps.push_back(std::move(evict));
+}
+
 void AddStatus(const Pod& pod, const std::string& why, std::vector<Step>& steps) {
   if (SaidBy(pod, kStatusMark) == why) return;
   const Json text = why.empty() ? Json() : Json(why);
@@ -126,7 +148,6 @@ void AddStatus(const Pod& pod, const std::string& why, std::vector<Step>& steps)
       {"metadata", {{"uid", pod.uid}, {"annotations", {{absl::StrCat(kPrefix, kStatusMark), text}}}}}};
   steps.push_back(PatchStep(NameOf(pod), why.empty() ? "no longer marked" : "marked: " + why, Pods(),
                             pod.name, std::move(body)));
-  steps.back().only_tells = true;
 }
 
 absl::Status CheckRoom(ApiClient& client, const Binding& binding) {
@@ -147,7 +168,8 @@ absl::Status CheckRoom(ApiClient& client, const Binding& binding) {
 
 }  // namespace
 
-std::vector<Step> StepsTowards(const DesiredState& desired, const JobTable& table, Time now) {
+std::vector<Step> StepsTowards(const DesiredState& desired, const std::vector<Eviction>& unwanted,
+                               const JobTable& table, Time now) {
   std::vector<Step> steps;
   const std::map<std::string, JobId> kept = KeptNodes(desired, table, now);
   for (const auto& [name, node] : table.nodes()) {
@@ -158,6 +180,7 @@ std::vector<Step> StepsTowards(const DesiredState& desired, const JobTable& tabl
     // Nodes that are not kept for it may be another's by the time that it comes.
     if (desired.kept.contains(job)) AddPlacement(table, kept, table.PodsOf(job), wanted.nodes, steps);
   }
+  for (const Eviction& eviction : unwanted) AddEviction(table, kept, eviction, steps);
   // Last: they only tell people.
   for (const JobId job : table.Jobs()) {
     const auto wanted = desired.jobs.find(job);
@@ -165,15 +188,6 @@ std::vector<Step> StepsTowards(const DesiredState& desired, const JobTable& tabl
       AddStatus(*pod, wanted == desired.jobs.end() ? "" : wanted->second.why, steps);
   }
   return steps;
-}
-
-std::set<std::string> NotYetKept(const DesiredState& desired, const JobTable& table, Time now) {
-  std::set<std::string> open;
-  const std::map<std::string, JobId> kept = KeptNodes(desired, table, now);
-  for (const auto& [name, node] : table.nodes()) {
-    if (kept.contains(name) && !IsSeenKept(node, kept)) open.insert(name);
-  }
-  return open;
 }
 
 absl::Status Apply(ApiClient& client, const Step& step) {

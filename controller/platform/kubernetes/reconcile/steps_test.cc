@@ -55,7 +55,7 @@ class StepsTest : public testing::Test {
   // Takes the steps; what was done, for people.
   std::vector<std::string> Take() {
     std::vector<std::string> taken;
-    for (const Step& step : StepsTowards(desired_, Table(), clock_.Now())) {
+    for (const Step& step : StepsTowards(desired_, {}, Table(), clock_.Now())) {
       const absl::Status status = Apply(client_, step);
       taken.push_back(step.target + ": " + step.action + (status.ok() ? "" : ": " + status.ToString()));
     }
@@ -148,7 +148,7 @@ TEST_F(StepsTest, ANodeThatIsKeptForAnotherChangesHands) {
 TEST_F(StepsTest, ANodeThatChangedMeanwhileIsLookedAtAgain) {
   AddWaiting();
   desired_.kept[JobId(7)] = {{NodeId("n1")}, "d", {}};
-  const std::vector<Step> steps = StepsTowards(desired_, Table(), clock_.Now());
+  const std::vector<Step> steps = StepsTowards(desired_, {}, Table(), clock_.Now());
   AddNode("n1", {{"taints", Json::array({kOthersTaint})}});
   const absl::Status status = Apply(client_, steps.front());
   EXPECT_TRUE(IsOverTaken(status)) << status;
@@ -267,7 +267,7 @@ TEST_F(StepsTest, WhoCameBeforeTheTaintIsSeenBeforeABinding) {
   Put("pods", {"d", "a"}, Pod());
   Keep({NodeId("n2")});
   Take();
-  const std::vector<Step> steps = StepsTowards(desired_, Table(), clock_.Now());
+  const std::vector<Step> steps = StepsTowards(desired_, {}, Table(), clock_.Now());
   ASSERT_EQ(steps.size(), 1);
   Json other = Pod({{"nodeName", "n2"}}, "3");
   other["spec"]["containers"].push_back(other["spec"]["containers"][0]);
@@ -321,7 +321,7 @@ TEST_F(StepsTest, AnotherPodOfThatNameIsNotBound) {
   Put("pods", {"d", "a"}, Pod());
   Keep({NodeId("n1")});
   Take();
-  const std::vector<Step> steps = StepsTowards(desired_, Table(), clock_.Now());
+  const std::vector<Step> steps = StepsTowards(desired_, {}, Table(), clock_.Now());
   transport_.Do([](FakeApiServer& server) { server.store().Remove("pods", {"d", "a"}); });
   EXPECT_TRUE(IsOverTaken(Apply(client_, steps.back())));
 }
@@ -336,6 +336,76 @@ TEST_F(StepsTest, WhyAPodWaitsIsWrittenOnItAndTakenBack) {
   desired_ = {};
   EXPECT_THAT(Take(), ElementsAre("pod d/a: no longer marked"));
   EXPECT_THAT(Take(), IsEmpty());
+}
+
+// ---- Pods that are to go. ----
+
+class EvictedTest : public StepsTest {
+ protected:
+  EvictedTest() {
+    Put("pods", {"d", "victim"}, Pod({{"nodeName", "n1"}}, "5"));
+    victim_ = {JobId(5), {"d", "victim"}, TextAt(Now(Pods(), {"d", "victim"}), {"metadata", "uid"})};
+    AddWaiting();
+  }
+  std::vector<std::string> Steps() {
+    std::vector<std::string> steps;
+    for (const Step& step : StepsTowards(desired_, {victim_}, Table(), clock_.Now()))
+      steps.push_back(step.target + ": " + step.action + (step.after_last ? ", after that" : ""));
+    return steps;
+  }
+  void Change(const Json& patch) {
+    Json pod = Now(Pods(), {"d", "victim"});
+    pod.merge_patch(patch);
+    Put("pods", {"d", "victim"}, pod);
+  }
+  Eviction victim_;
+};
+
+TEST_F(EvictedTest, GoWhenTheirNodeIsSeenToBeKept) {
+  Keep({NodeId("n1")});
+  EXPECT_THAT(Steps(), ElementsAre("node n1: kept for job 7"));
+  Take();
+  EXPECT_THAT(Steps(), ElementsAre("pod d/victim: evicted, of job 5"));
+}
+TEST_F(EvictedTest, GoBeforePeopleAreTold) {
+  desired_.jobs[JobId(5)] = {.why = "makes way"};
+  EXPECT_THAT(Steps(), ElementsAre("pod d/victim: evicted, of job 5", "pod d/victim: marked: makes way"));
+}
+TEST_F(EvictedTest, AreLeftAloneWhileTheyEnd) {
+  Change({{"metadata", {{"deletionTimestamp", "2026-01-01T00:01:00Z"}, {"deletionGracePeriodSeconds", 30}}}});
+  EXPECT_THAT(Steps(), IsEmpty());
+  victim_.at_once = true;
+  EXPECT_THAT(Steps(), ElementsAre("pod d/victim: evicted, of job 5"));
+}
+TEST_F(EvictedTest, DoNotCountAsFailedBeforeTheyGo) {
+  Change({{"metadata", {{"finalizers", Json::array({"batch.kubernetes.io/job-tracking"})}}}});
+  victim_.at_once = true;
+  Keep({NodeId("n1")});
+  Take();
+  EXPECT_THAT(Steps(), ElementsAre("pod d/victim: not to count as failed",
+                                   "pod d/victim: evicted, of job 5, after that"));
+}
+TEST_F(EvictedTest, ThatEndAtOnceOnlyDoNotCountAsFailed) {
+  Change({{"metadata",
+           {{"finalizers", Json::array({"batch.kubernetes.io/job-tracking"})},
+            {"deletionTimestamp", "2026-01-01T00:01:00Z"},
+            {"deletionGracePeriodSeconds", 0}}}});
+  victim_.at_once = true;
+  EXPECT_THAT(Steps(), ElementsAre("pod d/victim: not to count as failed"));
+}
+TEST_F(EvictedTest, CountAsAnyThatFailsWhereTheyEndThemselves) {
+  Change({{"metadata", {{"finalizers", Json::array({"batch.kubernetes.io/job-tracking"})}}}});
+  EXPECT_THAT(Steps(), ElementsAre("pod d/victim: evicted, of job 5"));
+}
+TEST_F(EvictedTest, AreAskedForBeforeTheirNodeIsKept) {
+  Keep({NodeId("n1")});
+  victim_.only_ask = true;
+  EXPECT_THAT(Steps(),
+              ElementsAre("node n1: kept for job 7", "pod d/victim: asked whether it may be evicted"));
+}
+TEST_F(EvictedTest, ThatAreNotKnownAreAskedOfTheServer) {
+  victim_.uid = "another";
+  EXPECT_THAT(Steps(), ElementsAre("pod d/victim: evicted, of job 5"));
 }
 
 }  // namespace

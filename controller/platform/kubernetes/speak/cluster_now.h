@@ -1,4 +1,4 @@
-// A cluster at a moment, and who is to leave it.
+// A cluster at a moment.
 #pragma once
 
 #include <set>
@@ -21,17 +21,6 @@ struct ClusterNow {
   std::vector<Machine> machines;  // that are ready
   std::vector<PodTask> tasks;
   std::vector<PlainPod> plain;
-};
-
-// A pod that is to go.
-struct Eviction {
-  JobId job;
-  ObjectName pod;
-  std::string uid;
-  bool at_once = false;  // nothing of it runs any more: it is given no time to end
-  // Its image counts: with the pod nothing is lost, and there is nothing that a budget could protect.
-  bool saved = false;
-  bool only_ask = false;  // it is only asked whether it could be evicted, once
 };
 
 }  // namespace siding::kubernetes

@@ -292,10 +292,15 @@ bool PodNodes::IsUnwanted(const Eviction& eviction) {
   if (eviction.at_once) return true;
   MutexLock telling(telling_);
   ObeySpoken();
-  if (spoken_.IsUnwanted(eviction.uid)) return true;
   MutexLock lock(mutex_);
+  if (spoken_.IsUnwanted(eviction.uid, [&](const NodeId& node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return connected_.contains(node);
+      }))
+    return true;
   return std::any_of(hosted_.begin(), hosted_.end(),
-                     [&](const auto& one) { return one.second.uid == eviction.uid && one.second.unwanted; });
+                     [&](const auto& one) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                       return one.second.uid == eviction.uid && IsUnwanted(one.second);
+                     });
 }
 
 void PodNodes::ObeySpoken() {
@@ -337,13 +342,15 @@ void PodNodes::Observe(const ClusterNow& cluster) {
   std::erase_if(hosted_, [](const auto& task) { return !task.second.pod && !IsLive(task.second.phase); });
 }
 
-// Of the pods that nobody is told of those that agents can save, or know already.
+// Of the pods that nobody is told of those that agents can save, can restore, or know already.
 void PodNodes::TakeHosted() {
   std::vector<PodTask> others;
   for (PodTask& pod : others_) {
     const auto known = hosted_.find(pod.id);
     const bool is_known = known != hosted_.end() && IsKnown(known->second.phase);
-    if (!pod.not_saved.empty() && !is_known) {
+    // As one that was saved did, which what may be in a pod now does not change.
+    const bool goes_on = pod.next.how != How::kBeginning;
+    if (!pod.not_saved.empty() && !is_known && !goes_on) {
       others.push_back(std::move(pod));
       continue;
     }
@@ -417,6 +424,11 @@ void PodNodes::LetStart(const std::vector<PlainPod>& pods, Orders& orders) {
   let_start_ = std::move(told);
 }
 
+// Without a connection the engine cannot take back what it has ordered.
+bool PodNodes::IsUnwanted(const Hosted& task) const {
+  return task.unwanted && connected_.contains(task.node);
+}
+
 void PodNodes::AddEvictions(Time now, std::vector<Eviction>& evictions) {
   std::erase_if(failures_, [&](const auto& job) { return now > job.second.last + kRemembered; });
   for (auto& [id, task] : hosted_) {
@@ -436,9 +448,7 @@ void PodNodes::AddEvictions(Time now, std::vector<Eviction>& evictions) {
     const bool paused = !task.failed || now < *task.failed + PauseBefore(failures_[id.job].count);
     if (task.leaving)
       evictions.push_back({.job = id.job, .pod = task.pod->pod, .uid = task.pod->uid, .only_ask = true});
-    // Without a connection the engine cannot take back what it has ordered.
-    const bool unwanted = task.unwanted && connected_.contains(task.node);
-    if (unwanted || task.leaves || !paused)
+    if (IsUnwanted(task) || task.leaves || !paused)
       evictions.push_back({id.job, task.pod->pod, task.pod->uid, task.leaves || !paused, saved});
   }
 }

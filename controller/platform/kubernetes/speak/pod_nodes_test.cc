@@ -136,6 +136,15 @@ TEST_F(PodNodesTest, WhatIsTakenBackIsNotUnwantedAnyMore) {
   TakeBack();
   EXPECT_FALSE(nodes_.IsUnwanted(evictions.front()));
 }
+// Nobody could take it back.
+TEST_F(PodNodesTest, NobodyIsUnwantedWhoseAgentHasGoneAway) {
+  Run();
+  Kill();
+  const std::vector<Eviction> evictions = Round();
+  ASSERT_THAT(evictions, SizeIs(1));
+  nodes_.OnDisconnected(kNode);
+  EXPECT_FALSE(nodes_.IsUnwanted(evictions.front()));
+}
 // It is frozen for good.
 TEST_F(PodNodesTest, WhatIsSavedStaysUnwanted) {
   Run();
@@ -234,6 +243,17 @@ TEST_F(PodNodesTest, FromItsImage) {
   EXPECT_EQ(restore.checkpoint(), "kubernetes-7.1");
   EXPECT_EQ(restore.image_digest(), "abc");
   EXPECT_EQ(restore.image_incarnation(), 1);
+}
+TEST_F(PodNodesTest, AlsoWhereTheNextPodCannotBeSaved) {
+  PodTask& pod = AddPod(2, How::kImage);
+  pod.next.checkpoint = CheckpointId("7.1");
+  pod.not_saved = "its volume is a folder of its node";
+  Round();
+  ASSERT_TRUE(Connect().ok());
+  Round();
+  ASSERT_THAT(agents_.orders, SizeIs(1));
+  EXPECT_TRUE(agents_.orders.front().second.has_restore());
+  EXPECT_THAT(heard_.last_hello.tasks(), IsEmpty()) << "it does not run yet";
 }
 TEST_F(PodNodesTest, NotBeforeItIsDecidedHow) {
   AddPod(2, How::kNotYet);
@@ -620,6 +640,13 @@ TEST_F(OtherPodTest, WhatIsTakenBackIsNotUnwantedAnyMore) {
   ASSERT_THAT(evictions, SizeIs(1));
   EXPECT_TRUE(nodes_.IsUnwanted(evictions.front()));
   TakeBack();
+  EXPECT_FALSE(nodes_.IsUnwanted(evictions.front()));
+}
+TEST_F(OtherPodTest, ItIsNotUnwantedWhenItsAgentHasGoneAway) {
+  Kill();
+  const std::vector<Eviction> evictions = Round();
+  ASSERT_THAT(evictions, SizeIs(1));
+  nodes_.OnDisconnected(kNode);
   EXPECT_FALSE(nodes_.IsUnwanted(evictions.front()));
 }
 TEST_F(OtherPodTest, ItCanBeEvicted) {

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "common/units.h"
 #include "controller/platform/agents.h"
+#include "controller/platform/kubernetes/objects/eviction.h"
 #include "controller/platform/kubernetes/speak/cluster_now.h"
 
 namespace siding::kubernetes {

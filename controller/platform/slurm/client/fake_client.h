@@ -22,6 +22,8 @@ class FakeClient final : public Client {
   absl::Status health;     // not OK: every call fails with it
   int orders = 0;          // calls that were to change something, and did
   bool takes_nice = true;  // false: as of jobs whose priority an administrator has set
+  // By priority/multifactor: the sum from which a job's nice value is taken. No less than 1 is shown.
+  std::map<JobNumber, int64_t> factors;
 
   QueueJob& Add(uint32_t number, JobPhase phase) {
     QueueJob& job = jobs[JobNumber(number)];
@@ -61,7 +63,10 @@ class FakeClient final : public Client {
     if (change.admin_comment) job.admin_comment = *change.admin_comment;
     if (change.comment) job.comment = *change.comment;
     if (change.nice && takes_nice) {
-      job.priority = static_cast<uint32_t>(std::max<int64_t>(job.priority + job.nice - *change.nice, 2));
+      const auto sum = factors.find(number);
+      job.priority = static_cast<uint32_t>(sum == factors.end()
+                                               ? std::max<int64_t>(job.priority + job.nice - *change.nice, 2)
+                                               : std::max<int64_t>(sum->second - *change.nice, 1));
       job.nice = *change.nice;
     }
     ++orders;

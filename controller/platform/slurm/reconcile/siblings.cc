@@ -9,6 +9,7 @@ namespace {
 
 // Slurm refuses nice values beyond about 2^31.
 constexpr int64_t kLeastNice = -2'000'000'000;
+constexpr int64_t kLeastShown = 1;  // what it shows of all priorities below, too
 
 bool GoesBefore(const QueueJob& job, const DesiredState& desired) {
   const auto wanted = desired.jobs.find(JobId(job.id.value()));
@@ -31,7 +32,8 @@ Siblings::Siblings(const DesiredState& desired, const std::vector<QueueJob>& job
   }
 }
 
-std::optional<int64_t> Siblings::NiceBefore(JobNumber array, int64_t nice, int64_t priority) const {
+std::optional<int64_t> Siblings::NiceBefore(JobNumber array, int64_t nice, int64_t priority,
+                                            int64_t lowered) const {
   const auto siblings = waiting_.find(array);
   if (siblings == waiting_.end()) return {};
   std::optional<int64_t> highest;
@@ -41,7 +43,10 @@ std::optional<int64_t> Siblings::NiceBefore(JobNumber array, int64_t nice, int64
     highest = std::max<int64_t>(highest.value_or(0), sibling->priority);
   }
   if (!highest) return {};
-  const int64_t before = nice - (*highest - priority + 1);
+  int64_t by = *highest - priority + 1;
+  const bool shows = priority + lowered > kLeastShown;
+  if (lowered > 0 && !shows) by = std::min(std::max(by, 2 * lowered), by_age_);
+  const int64_t before = nice - by;
   if (before < kLeastNice) return {};
   return before;
 }

@@ -25,8 +25,10 @@ class Siblings {
   // The nice value with which this element goes before them, which is less than `nice`; nothing: it does so
   // with `nice`. `nice` is its user's, and `priority` what it has with that. Only siblings of the same nice
   // value count, and none whose priority differs by more than the time that they have waited: somebody
-  // has put these where they are.
-  std::optional<int64_t> NiceBefore(JobNumber array, int64_t nice, int64_t priority) const;
+  // has put these where they are. `lowered`: by how much its nice value is less already. Slurm shows no
+  // priority below 1, so one that shows as 1 may be far below: then it is lowered by twice as much, until it
+  // shows, or to by_age.
+  std::optional<int64_t> NiceBefore(JobNumber array, int64_t nice, int64_t priority, int64_t lowered) const;
 
  private:
   const int64_t by_age_;

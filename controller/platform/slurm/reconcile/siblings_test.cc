@@ -22,7 +22,7 @@ class SiblingsTest : public testing::Test {
     return job;
   }
   std::optional<int64_t> Nice(int64_t own, int64_t priority, int64_t by_age = 0) {
-    return Siblings(desired, **slurm.Jobs(), by_age).NiceBefore(kArray, own, priority);
+    return Siblings(desired, **slurm.Jobs(), by_age).NiceBefore(kArray, own, priority, 0);
   }
 
   FakeClient slurm;

@@ -87,7 +87,8 @@ class JobSteps {
     // Somebody has given it another one meanwhile, or set its priority, with which Slurm ignores nice values.
     if (now && job_.nice != now->to) return now;
     const int64_t nice = now ? now->from : job_.nice;
-    const auto to = siblings_.NiceBefore(job_.array, nice, int64_t{job_.priority} - (nice - job_.nice));
+    const int64_t lowered = nice - job_.nice;
+    const auto to = siblings_.NiceBefore(job_.array, nice, int64_t{job_.priority} - lowered, lowered);
     if (!to || (now && *to >= now->to)) return now;
     return Mark::Nice{nice, *to};
   }

@@ -199,6 +199,48 @@ TEST_F(StepsTest, WhenSiblingsHaveCaughtUpItGoesBeforeThemAgain) {
   EXPECT_THAT(StepsTowards(desired, **slurm.Jobs(), {}, Time(), 100), IsEmpty());
 }
 
+// Slurm shows each priority below 1 as 1, as with `sbatch --nice=10000`. How often it is told a nice value
+// until there is nothing to do.
+class LowPriorityTest : public StepsTest {
+ protected:
+  LowPriorityTest() {
+    Element(2);
+    for (auto& [number, job] : slurm.jobs) {
+      slurm.factors[number] = 1000;
+      job.nice = 10'000;
+      job.priority = 1;
+    }
+    Desired(2) = {.why = "makes way", .before_siblings = true};
+  }
+  int UpdatesUntilDone(int64_t by_age) {
+    for (int updates = 0;; ++updates) {
+      const auto steps = StepsTowards(desired, **slurm.Jobs(), {}, Time(), by_age);
+      if (steps.empty() || updates == 100) return updates;
+      EXPECT_TRUE(Apply(slurm, steps[0]).ok());
+    }
+  }
+  const QueueJob& element() { return slurm.jobs.at(JobNumber(2)); }
+};
+
+TEST_F(LowPriorityTest, HowFarBelowIsFoundInFewSteps) {
+  EXPECT_LE(UpdatesUntilDone(100'001), 17);
+  EXPECT_GT(element().priority, 1u);
+  desired.jobs.clear();
+  EXPECT_THAT(Bring(), ElementsAre("job 2: mark removed, nice 10000"));
+}
+
+TEST_F(LowPriorityTest, AndNotSoughtBeyondWhatWaitingGives) {
+  EXPECT_LE(UpdatesUntilDone(5001), 14);
+  EXPECT_EQ(element().priority, 1u);
+  EXPECT_EQ(element().nice, 10'000 - 5001);
+}
+
+TEST_F(LowPriorityTest, NorBesideSiblingsThatAreNot) {
+  slurm.jobs.at(JobNumber(1)).priority = 50;
+  EXPECT_LE(UpdatesUntilDone(100'001), 17);
+  EXPECT_GT(element().priority, 50u);
+}
+
 TEST_F(StepsTest, AJobOfNoArrayIsLeftAlone) {
   Waiting(1);
   Waiting(2);

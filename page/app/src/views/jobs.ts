@@ -54,7 +54,7 @@ export function JobsView({query}: {id: string; query: string}) {
   return html`<h1>Jobs</h1>
     <${Panel} title=${`${count(shown.length)} of ${count(all.length)} jobs`} right=${ended === undefined ? html`<button type="button" class="ghost" onClick=${() => void loadEnded().catch(() => undefined)}>Count ended ones too</button>` : undefined}>
     <${Counts} counts=${counts} filter=${query} toggle=${(each: string) => replaceQuery(toggleState(query, each))}/>
-    <div class="filters"><input class="find" type="search" aria-label="Filter" placeholder="user:ada state:parked, or a part of the name" value=${query} spellcheck=${false} autocomplete="off"
+    <div class="filters"><input class="find" type="search" aria-label="Filter" placeholder="user:ada state:parked, or a name" value=${query} spellcheck=${false} autocomplete="off"
       aria-describedby="filter-problem" onInput=${(event: InputEvent) => replaceQuery((event.target as HTMLInputElement).value)}/>
       <span id="filter-problem" class=${filter.problem ? 'bad-text' : 'dim'} role="status">${filter.problem || 'user:, state:, node:, is:away, is:on-demand, and words'}</span></div>
     ${shown.length === 0 ? html`<p class="empty">${reading ? 'Reading the jobs that have ended.' : all.length === 0 ? 'There are no jobs.' : 'No job is like this.'}</p>`

@@ -79,9 +79,9 @@ export function TimesTable({rows, request}: {rows: readonly Row[]; request: numb
     ${rows.filter(row => !row.isRequest).map(row => html`<tr key=${row.job}><td><${RowLink} row=${row}/></td>
       <td class="e">${row.move?.way ?? (row.step && methodText(row.step))}</td>
       <td class="r" data-l="image">${row.move && row.move.bytes > 0 ? bytes(row.move.bytes) : ''}</td>
-        <td class="e" data-l="told">${row.move && clock(row.move.orderedUs)}</td>
+        <td class="e num" data-l="told">${row.move && clock(row.move.orderedUs)}</td>
       <td class="r" data-l="free, predicted">${after(row.predictedFreeUs, row.move)}</td><td class="r e" data-l="observed">
         <b>${after(row.move?.freeUs ?? 0, row.move)}</b></td>
-      <td data-l="image whole">${row.move?.durableUs !== undefined && clock(row.move.durableUs)}</td><td class="e"><${BackCell} row=${row}/></td>
+      <td class="num" data-l="image whole">${row.move?.durableUs !== undefined && clock(row.move.durableUs)}</td><td class="e"><${BackCell} row=${row}/></td>
         </tr>`)}<//>`;
 }

@@ -189,12 +189,13 @@ test('a controller that answers nothing is missed, though its stream lives', opt
   await page.goto(`${url}#/now`);
   await heading(page, 'The deadline is safe');
   server.mute = true;
-  for (let i = 0; i < 2; ++i) {
-    await server.asked(question => !question.pathname.endsWith('/events'), PATIENCE_MS);
-    server.beat();
-    await page.clock.fastForward(20_000);
-  }
-  await page.getByText('The controller is not heard.').waitFor();
+  await beating(server, async () => {
+    for (let i = 0; i < 2; ++i) {
+      await server.asked(question => !question.pathname.endsWith('/events'), PATIENCE_MS);
+      await page.clock.fastForward(20_000);
+    }
+    await page.getByText('The controller is not heard.').waitFor();
+  });
   server.mute = false;
   await page.getByRole('button', {name: 'Try now'}).click();
   await heading(page, 'The deadline is safe');

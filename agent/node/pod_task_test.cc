@@ -4,7 +4,9 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -214,6 +216,13 @@ class PodTest : public HostTest {
   // With these words the program of a container is started from now on.
   void SetJob(const std::vector<std::string>& words) const {
     EXPECT_TRUE(WriteFileAtomically(root() + "/job", absl::StrJoin(words, " ")).ok());
+  }
+  static void SendDatagram(const std::string& name) {
+    sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = {}};
+    ASSERT_LT(name.size(), sizeof address.sun_path);
+    name.copy(address.sun_path, name.size());
+    const UniqueFd fd(::socket(AF_UNIX, SOCK_DGRAM, 0));
+    ASSERT_EQ(sendto(fd.get(), "x", 1, 0, reinterpret_cast<sockaddr*>(&address), sizeof address), 1) << name;
   }
   void Fail(const std::string& verb, const std::string& what) const {
     EXPECT_TRUE(WriteFileAtomically(root() + "/fail-" + verb, what + "\n").ok());
@@ -799,6 +808,23 @@ TEST_F(PodTest, ASuspendedPodIsSuspendedAgainIfItsDumpFails) {
 TEST_F(PodTest, AnErrorAtAnyStepOfADumpUndoesIt) {
   RunPod();
   int64_t op = 10;
+// It had no time to read it, and reads nothing now.
+TEST_F(PodTest, WhatASuspendedPodHasNotReadIsNotLost) {
+  const std::string name = folder_ + "/datagrams";
+  SetJob({"-q", name, "1000000"});
+  SuspendPod();
+  SendDatagram(name);
+  Dump(3, "1.1");
+  const auto report =
+      sink_.Await(Task(), [](const auto& r) { return r.failed_op() == 3 || r.phase() == v1::PREPARED; });
+  EXPECT_THAT(report.error(), HasSubstr("has not read the datagrams that have come to its Unix socket"));
+  EXPECT_THAT(report.error(), HasSubstr("; resume it for a moment"));
+  EXPECT_EQ(report.phase(), v1::SUSPENDED);
+  ExpectFrozen("c1");
+  EXPECT_THAT(Calls(), Not(HasSubstr("resume")));
+  EXPECT_FALSE(DraftsLeft());
+}
+
   for (const char* point :
        {"agent.pod.dump", "agent.pod.draft", "agent.pod.dumped", "agent.pod.sealed", "agent.dump.prepared"}) {
     ASSERT_TRUE(ArmFaults(absl::StrCat(point, "=error"), "", {}).ok());

@@ -6,7 +6,8 @@
  *     -o PORT     make one to that port of this machine, and await what it sends back in the last step
  *     -d WHICH    do the rest in a child, and trace its first ("main") or another one of its threads
  * ("thread"), as a debugger does -e FILE     continue until there is FILE, not for STEPS, and make one step
- * more; FILE is looked for, never opened -m MIB      memory to fill with the pattern (default 4) -n FOLDER
+ * more; FILE is looked for, never opened -q SOCKET   have a Unix socket for datagrams, SOCKET, and read none
+ * -m MIB      memory to fill with the pattern (default 4) -n FOLDER
  * use a socket with a name there, and a file that was removed, at every step -p PIPE     make the named pipe
  * PIPE, keep a text in it, and look for it at every step -r FILE     keep FILE open for reading -u open an
  * io_uring first; exits with 77 if the kernel forbids it -g          use a fake GPU: the file
@@ -14,7 +15,7 @@
  * is 0 (running) -s MARKER   on SIGUSR1 write MARKER ("-": none, exit with 0) -x CODE     exit code at the
  * end
  *
- * Exits with 99 if the pattern is damaged, with 97 if what -a, -c, -n, -o or -p have made is. */
+ * Exits with 99 if the pattern is damaged, with 97 if what -a, -c, -n, -o, -p or -q have made is. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/aio_abi.h>
@@ -74,6 +75,13 @@ static int MakeNames(const char* folder) {
 // With a text in it.
 static int MakePipe(const char* name) {
   return mkfifo(name, 0600) == 0 && (named_pipe = open(name, O_RDWR)) >= 0 && write(named_pipe, "x", 1) == 1;
+}
+
+// Whose datagrams are never read.
+static int MakeDeafSocket(const char* name) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  snprintf(address.sun_path, sizeof address.sun_path, "%s", name);
+  return bind(socket(AF_UNIX, SOCK_DGRAM, 0), (struct sockaddr*)&address, sizeof address) == 0;
 }
 
 static int PipeWorks(void) {
@@ -181,7 +189,7 @@ int main(int argc, char** argv) {
   const char* marker = NULL;
   const char* end = NULL;
   char gpu[4096] = "";
-  for (int option; (option = getopt(argc, argv, "acd:e:lm:n:o:p:r:ugs:x:")) >= 0;) {
+  for (int option; (option = getopt(argc, argv, "acd:e:lm:n:o:p:q:r:ugs:x:")) >= 0;) {
     if (option == 'a' && !MakeRing("/proc/self/exe")) return 97;
     if ((option == 'c' || option == 'l') && !Connect(option == 'c')) return 97;
     if (option == 'd') TraceTheRest(strcmp(optarg, "thread") == 0);
@@ -190,6 +198,7 @@ int main(int argc, char** argv) {
     if (option == 'n' && !MakeNames(optarg)) return 97;
     if (option == 'o' && !ConnectOut(atoi(optarg))) return 97;
     if (option == 'p' && !MakePipe(optarg)) return 97;
+    if (option == 'q' && !MakeDeafSocket(optarg)) return 97;
     if (option == 'r' && open(optarg, O_RDONLY) < 0) return 98;
     if (option == 's') marker = optarg;
     if (option == 'g') {

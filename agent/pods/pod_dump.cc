@@ -88,8 +88,10 @@ absl::Status PauseWithNothingQueued(ContainerRuntime& runtime, const ContainerRe
   SIDING_ASSIGN_OR_RETURN(const pid_t init, runtime.InitOf(container));
   for (int tries = 1;; ++tries) {
     SIDING_RETURN_IF_ERROR(runtime.Pause(container));
-    const std::string queued = was_paused ? "" : FindQueued(init);
+    // Seen from outside, whether its processes run or not.
+    const std::string queued = FindQueued(init);
     if (queued.empty()) return absl::OkStatus();
+    if (was_paused) return absl::FailedPreconditionError(queued + "; resume it for a moment");
     if (tries == kPauses) return absl::FailedPreconditionError(queued);
     SIDING_RETURN_IF_ERROR(runtime.Resume(container));
     std::this_thread::sleep_for(kBetweenPauses);

@@ -38,7 +38,7 @@ struct ContainerHindrances {
 ContainerHindrances FindContainerHindrances(const std::string& bundle, pid_t init);
 
 // Pauses the container when its processes have read what has come to them, which no image has: if not, they
-// run on for a moment, some times. One that was paused before stays so.
+// run on for a moment, some times. One that was paused before stays so: then it is told that it has to run.
 absl::Status PauseWithNothingQueued(ContainerRuntime& runtime, const ContainerRef& container,
                                     bool was_paused);
 

@@ -422,6 +422,19 @@ class Checkpoint(AgentCase):
         self.restore(task.replace(".1.", ".2."), second, image)
         self.assert_goes_on(count, second)
 
+    def test_of_a_suspended_pod_what_it_has_not_read_is_not_lost(self):
+        queue = "import socket\nours = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\nours.bind('/scratch/datagrams')\nours.sendto(b'x', '/scratch/datagrams')\n"
+        task, pod = self.start(queue + COUNT)
+        self.order(task, suspend={})
+        self.wait_phase(task, "SUSPENDED")
+        op = self.order(task, dump={"checkpoint": self.name(), "tier": "SHARED"})
+        report = wait_for("the dump to fail", lambda: (r := self.report(task)).get("failedOp") == str(op) and r)
+        self.assertIn("has not read the datagrams", report["error"])
+        self.assertIn("resume it for a moment", report["error"])
+        self.assertEqual(report["phase"], "SUSPENDED")
+        self.assertTrue(self.is_paused(self.container(pod)))
+        self.assertEqual(self.images(), [])
+
     # ---- agents that die ----
     def test_a_pod_that_leaves_does_so_under_the_next_agent(self):
         task, first = self.start()

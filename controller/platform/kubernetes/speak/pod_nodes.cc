@@ -337,13 +337,15 @@ void PodNodes::Observe(const ClusterNow& cluster) {
   std::erase_if(hosted_, [](const auto& task) { return !task.second.pod && !IsLive(task.second.phase); });
 }
 
-// Of the pods that nobody is told of those that agents can save, or know already.
+// Of the pods that nobody is told of those that agents can save, can restore, or know already.
 void PodNodes::TakeHosted() {
   std::vector<PodTask> others;
   for (PodTask& pod : others_) {
     const auto known = hosted_.find(pod.id);
     const bool is_known = known != hosted_.end() && IsKnown(known->second.phase);
-    if (!pod.not_saved.empty() && !is_known) {
+    // As one that was saved did, which what may be in a pod now does not change.
+    const bool goes_on = pod.next.how != How::kBeginning;
+    if (!pod.not_saved.empty() && !is_known && !goes_on) {
       others.push_back(std::move(pod));
       continue;
     }

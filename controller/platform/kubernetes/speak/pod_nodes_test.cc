@@ -244,6 +244,17 @@ TEST_F(PodNodesTest, NotBeforeItIsDecidedHow) {
 }
 TEST_F(PodNodesTest, NotTwiceWhereTheAgentKnowsOfIt) {
   Run();
+TEST_F(PodNodesTest, AlsoWhereTheNextPodCannotBeSaved) {
+  PodTask& pod = AddPod(2, How::kImage);
+  pod.next.checkpoint = CheckpointId("7.1");
+  pod.not_saved = "its volume is a folder of its node";
+  Round();
+  ASSERT_TRUE(Connect().ok());
+  Round();
+  ASSERT_THAT(agents_.orders, SizeIs(1));
+  EXPECT_TRUE(agents_.orders.front().second.has_restore());
+  EXPECT_THAT(heard_.last_hello.tasks(), IsEmpty()) << "it does not run yet";
+}
   time_ += std::chrono::minutes(1);
   Round();
   EXPECT_THAT(agents_.orders, IsEmpty());

@@ -119,14 +119,18 @@ void JobTable::AddAllowances(const Pod& pod, ManagedJob& job) const {
 void JobTable::OnNext(std::map<JobId, DesiredState::Next> next) {
   // The pods of others are not followed by ones that go on.
   std::erase_if(next, [](const auto& one) { return !one.second.labels.contains(kOwnerUidLabel); });
+  bool others = false;  // go on
   for (const auto* one : {&next, &next_}) {
     const auto& other = one == &next ? next_ : next;
     for (const auto& [job, how] : *one) {
-      if (!other.contains(job)) changed_jobs_.insert(job);
+      if (other.contains(job)) continue;
+      changed_jobs_.insert(job);
+      others = true;
     }
   }
   next_ = std::move(next);
   next_known_ = true;
+  if (others) TakeHeirs();
   std::erase_if(ownerless_, [this](JobId job) { return !next_.contains(job); });
   std::erase_if(starts_, [this](const auto& given) { return !next_.contains(given.first); });
   // Pods that the cluster has ended stay, and may have been seen before it was known that their job goes on.
@@ -134,6 +138,18 @@ void JobTable::OnNext(std::map<JobId, DesiredState::Next> next) {
     const auto had = jobs_.find(job);
     if (had == jobs_.end()) continue;
     for (const ObjectName& name : had->second) NoteStart(job, pods_.at(name).pod);
+  }
+}
+
+// Those that came before it was known what they go on with.
+void JobTable::TakeHeirs() {
+  std::vector<Entry> refused;
+  for (const auto& [name, entry] : pods_) {
+    if (!entry.refused.empty() && !entry.not_saved.empty()) refused.push_back(entry);
+  }
+  for (const Entry& entry : refused) {
+    Drop(entry.pod.name);
+    Put(entry.pod, &entry);
   }
 }
 
@@ -226,7 +242,9 @@ std::string JobTable::WhyNot(const Entry& entry, const Ask& ask) const {
                                                     : entry.not_saved;
   // One that is a job already stays it, though its owner be gone.
   const bool is_job = NumberOf(pod) && is_ours_(pod);
-  if (!ask.start_by && !is_job && !ask.methods.Has(Method::kKill) && !not_saved.empty())
+  const bool cannot = !ask.start_by && !is_job && !ask.methods.Has(Method::kKill) && !not_saved.empty();
+  // What it goes on with is not lost because of what may be in it now.
+  if (cannot && !Heritages().contains(HeritageOf(pod, ask)))
     return absl::StrCat(kPrefix, "preemptible: expected kill among its methods: it cannot be saved, for ",
                         not_saved);
   if (!ask.start_by) return "";
@@ -361,7 +379,7 @@ void JobTable::AddTask(const ManagedJob& job, const Pod& pod, const TaskId& id,
                .started = pod.started,
                .spec = job.spec};
   // Until it is known which jobs go on, one that could is not over because of its pod.
-  const bool undecided = saves_ && !next_known_ && !HeritageOf(pods_.at(pod.name)).empty();
+  const bool undecided = !next_known_ && !LabelsOf(pods_.at(pod.name)).empty();
   const bool has_failed_leaving = pod.deleting && pod.phase == PodPhase::kFailed;
   task.disrupted =
       (pod.disrupted && next_.contains(id.job)) || (undecided && (pod.disrupted || has_failed_leaving));
@@ -435,7 +453,7 @@ ManagedJob JobTable::JobOf(JobId number, const std::vector<const Pod*>& pods) co
   spec.labels = {{kPodLabel, ToString(first.pod.name)}, {"namespace", first.pod.name.space}};
   if (!first.pod.owner.kind.empty())
     spec.labels[kOwnerLabel] = absl::StrCat(first.pod.owner.kind, "/", first.pod.owner.name);
-  spec.labels.merge(HeritageOf(first));
+  spec.labels.merge(LabelsOf(first));
   if (ask.start_by) {
     spec.kind = JobKind::kOnDemand;
     spec.start_by = *ask.start_by;
@@ -453,7 +471,8 @@ std::vector<PlainPod> JobTable::PlainPods() const {
     const bool is_task = entry.number && !entry.ask->methods.empty();
     if (!HoldsNode(pod) || is_task || !IsOfRuntimeClass(pod)) continue;
     const bool will_be = entry.ask && !entry.ask->methods.empty() && !pod.deleting;
-    plain.push_back({NodeId(pod.node), name, pod.uid, !will_be});
+    const bool may_be = !next_known_ && !entry.refused.empty() && !entry.not_saved.empty();
+    plain.push_back({NodeId(pod.node), name, pod.uid, !will_be && !may_be});
   }
   return plain;
 }
@@ -489,12 +508,20 @@ ManagedJob JobTable::JobWithoutPods(JobId number, const DesiredState::Next& next
   return job;
 }
 
-std::map<std::string, std::string> JobTable::HeritageOf(const Entry& entry) const {
-  const bool goes_on = saves_ && entry.not_saved.empty() && entry.ask->gang.empty() && !entry.ask->start_by;
-  if (!goes_on) return {};
-  std::map<std::string, std::string> labels = {{kOwnerUidLabel, entry.pod.owner.uid}};
-  if (const std::string place = PlaceOf(entry.pod); !place.empty()) labels[kPlaceLabel] = place;
+std::map<std::string, std::string> JobTable::HeritageOf(const Pod& pod, const Ask& ask) const {
+  const bool may_go_on =
+      saves_ && IsOfRuntimeClass(pod) && !pod.owner.uid.empty() && ask.gang.empty() && !ask.start_by;
+  if (!may_go_on) return {};
+  std::map<std::string, std::string> labels = {{kOwnerUidLabel, pod.owner.uid}};
+  if (const std::string place = PlaceOf(pod); !place.empty()) labels[kPlaceLabel] = place;
   return labels;
+}
+
+// A job that has something to go on with keeps it where its pod cannot be saved any more.
+std::map<std::string, std::string> JobTable::LabelsOf(const Entry& entry) const {
+  const bool goes_on =
+      entry.not_saved.empty() || (entry.number && (!next_known_ || next_.contains(*entry.number)));
+  return goes_on ? HeritageOf(entry.pod, *entry.ask) : std::map<std::string, std::string>();
 }
 
 ManagedNode JobTable::NodeOf(const Node& node) const {
@@ -536,7 +563,7 @@ JobTable::Without JobTable::FindUnnumbered() const {
   std::map<std::pair<std::string, std::string>, size_t> coming;  // to gangs, in this call
   for (const Entry* entry : without) {
     Unnumbered one{entry->pod.name, entry->pod.uid, entry->pod.version, entry->ask->gang, {}, {}};
-    if (const auto heritage = heritages.find(HeritageOf(*entry));
+    if (const auto heritage = heritages.find(HeritageOf(entry->pod, *entry->ask));
         heritage != heritages.end() && !heritage->second.empty()) {
       one.heir = heritage->second.back();
       const auto given = starts_.find(*one.heir);

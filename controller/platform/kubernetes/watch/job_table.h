@@ -152,6 +152,7 @@ class JobTable {
     std::string not_saved;      // why no agent can save it
     std::optional<JobId> left;  // the job that it was before its user took the annotation away
   };
+  void TakeHeirs();
   // Of a job that goes on.
   void NoteStart(JobId job, const Pod& pod);
   // `before`: what was known of the same pod; null: nothing.
@@ -173,8 +174,11 @@ class JobTable {
   bool HasNoNext(JobId number) const { return ownerless_.contains(number) || left_.contains(number); }
   ManagedJob JobWithoutPods(JobId number, const DesiredState::Next& next) const;
   std::map<std::map<std::string, std::string>, std::vector<JobId>> Heritages() const;
-  // What a job has to have in common with a pod that it goes on with.
-  std::map<std::string, std::string> HeritageOf(const Entry& entry) const;
+  // What a job has to have in common with a pod that it goes on with, which could be saved or not: what is in
+  // its image is not lost because of what may be in the next one.
+  std::map<std::string, std::string> HeritageOf(const Pod& pod, const Ask& ask) const;
+  // The same, of one that asks and whose job goes on after it.
+  std::map<std::string, std::string> LabelsOf(const Entry& entry) const;
   // What the budgets that cover this pod let go.
   void AddAllowances(const Pod& pod, ManagedJob& job) const;
   ManagedNode NodeOf(const Node& node) const;

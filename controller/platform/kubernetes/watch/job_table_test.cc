@@ -504,6 +504,73 @@ TEST(JobTable, AFolderThatIsTheSameOnAllNodesIsNoObstacle) {
   EXPECT_THAT(refusals.front().why, HasSubstr("kubernetes.host_paths"));
 }
 
+// The administrator has taken the folder back while the job was away.
+class JobWithoutItsFolderTest : public ::testing::Test {
+ protected:
+  static Made Of(const std::string& name, std::map<std::string, std::string> marks = {}) {
+    Made made{.name = name, .said = std::move(marks), .node = "n1", .owner = "Job"};
+    made.said["preemptible"] = "checkpoint";
+    made.spec = {{"runtimeClassName", "siding"},
+                 {"volumes", Json::array({{{"name", "v"}, {"hostPath", {{"path", "/data"}}}}})}};
+    return made;
+  }
+  void Add(const Made& made) { table_.OnPods({{std::nullopt, made.Build()}}); }
+  void Park() {
+    DesiredState::Next next{
+        .labels = {{"owner", "Job/train"}, {"owner-uid", "uid-train"}, {"namespace", "d"}},
+        .starts = 1,
+        .how = DesiredState::Next::How::kImage};
+    table_.OnNext({{JobId(7), next}});
+  }
+  void ExpectHeir() {
+    const auto found = table_.FindUnnumbered().pods;
+    ASSERT_THAT(found, SizeIs(1));
+    EXPECT_EQ(found.front().heir, JobId(7));
+    ASSERT_THAT(table_.PlainPods(), SizeIs(1));
+    EXPECT_FALSE(table_.PlainPods().front().for_good);
+  }
+
+  JobTable table_{{}, [](const Pod&) { return true; }, true};
+};
+
+TEST_F(JobWithoutItsFolderTest, ItGoesOnWithItsNextPod) {
+  Park();
+  Add(Of("b"));
+  EXPECT_THAT(table_.TakeRefusals(), IsEmpty());
+  ExpectHeir();
+}
+TEST_F(JobWithoutItsFolderTest, AlsoWithOneThatWasThereBeforeIt) {
+  Add(Of("b"));
+  ASSERT_THAT(table_.PlainPods(), SizeIs(1));
+  EXPECT_FALSE(table_.PlainPods().front().for_good) << "it is not known whether anything goes on";
+  Park();
+  ExpectHeir();
+}
+TEST_F(JobWithoutItsFolderTest, ItStaysOneThatGoesOn) {
+  Add(Of("b", {{"job", "7"}, {"starts", "2"}}));
+  EXPECT_EQ(table_.TakeChanges().jobs.front().spec.labels.at("owner-uid"), "uid-train");
+  Park();
+  EXPECT_EQ(table_.TakeChanges().jobs.front().spec.labels.at("owner-uid"), "uid-train");
+  const std::vector<PodTask> tasks = table_.Tasks();
+  ASSERT_THAT(tasks, SizeIs(1));
+  EXPECT_EQ(tasks.front().next.how, DesiredState::Next::How::kImage);
+}
+TEST_F(JobWithoutItsFolderTest, OneWithoutAnythingToGoOnWithIsRefused) {
+  table_.OnNext({});
+  Add(Of("b"));
+  EXPECT_THAT(table_.TakeRefusals(), SizeIs(1));
+  EXPECT_TRUE(table_.PlainPods().front().for_good);
+}
+// It has begun by itself.
+TEST_F(JobWithoutItsFolderTest, APodThatNoAgentIsAskedAboutIsNoHeir) {
+  Park();
+  Made made = Of("b");
+  made.spec = Json::object();
+  made.said["preemptible"] = "checkpoint,kill";
+  Add(made);
+  EXPECT_EQ(table_.FindUnnumbered().pods.front().heir, std::nullopt);
+}
+
 class JobThatGoesOnTest : public JobTableTest {
  protected:
   JobThatGoesOnTest() : JobTableTest(true) {}

@@ -73,7 +73,7 @@ std::vector<Eviction> PodAgents::Unwanted(const ClusterNow& cluster, Time) {
 
 bool PodAgents::IsUnwanted(const Eviction& eviction) {
   ObeyAll();
-  return pods_.IsUnwanted(eviction.uid);
+  return pods_.IsUnwanted(eviction.uid, [this](const NodeId& node) { return machines_.contains(node); });
 }
 
 void PodAgents::ObeyAll() {

@@ -292,10 +292,15 @@ bool PodNodes::IsUnwanted(const Eviction& eviction) {
   if (eviction.at_once) return true;
   MutexLock telling(telling_);
   ObeySpoken();
-  if (spoken_.IsUnwanted(eviction.uid)) return true;
   MutexLock lock(mutex_);
+  if (spoken_.IsUnwanted(eviction.uid, [&](const NodeId& node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return connected_.contains(node);
+      }))
+    return true;
   return std::any_of(hosted_.begin(), hosted_.end(),
-                     [&](const auto& one) { return one.second.uid == eviction.uid && one.second.unwanted; });
+                     [&](const auto& one) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                       return one.second.uid == eviction.uid && IsUnwanted(one.second);
+                     });
 }
 
 void PodNodes::ObeySpoken() {
@@ -419,6 +424,11 @@ void PodNodes::LetStart(const std::vector<PlainPod>& pods, Orders& orders) {
   let_start_ = std::move(told);
 }
 
+// Without a connection the engine cannot take back what it has ordered.
+bool PodNodes::IsUnwanted(const Hosted& task) const {
+  return task.unwanted && connected_.contains(task.node);
+}
+
 void PodNodes::AddEvictions(Time now, std::vector<Eviction>& evictions) {
   std::erase_if(failures_, [&](const auto& job) { return now > job.second.last + kRemembered; });
   for (auto& [id, task] : hosted_) {
@@ -438,9 +448,7 @@ void PodNodes::AddEvictions(Time now, std::vector<Eviction>& evictions) {
     const bool paused = !task.failed || now < *task.failed + PauseBefore(failures_[id.job].count);
     if (task.leaving)
       evictions.push_back({.job = id.job, .pod = task.pod->pod, .uid = task.pod->uid, .only_ask = true});
-    // Without a connection the engine cannot take back what it has ordered.
-    const bool unwanted = task.unwanted && connected_.contains(task.node);
-    if (unwanted || task.leaves || !paused)
+    if (IsUnwanted(task) || task.leaves || !paused)
       evictions.push_back({id.job, task.pod->pod, task.pod->uid, task.leaves || !paused, saved});
   }
 }

@@ -96,6 +96,7 @@ class PodNodes final : public PodSpeaker {
   // Tells the agents of those whose pods are being deleted, and the engine what has changed.
   void OrderHeldEnds(Orders& orders, Reports& reports) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LetStart(const std::vector<PlainPod>& pods, Orders& orders) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsUnwanted(const Hosted& task) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddEvictions(Time now, std::vector<Eviction>& evictions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Its pod has, and the cluster has not ended it.
   static bool HasFailed(const Hosted& task);

@@ -136,6 +136,15 @@ TEST_F(PodNodesTest, WhatIsTakenBackIsNotUnwantedAnyMore) {
   TakeBack();
   EXPECT_FALSE(nodes_.IsUnwanted(evictions.front()));
 }
+// Nobody could take it back.
+TEST_F(PodNodesTest, NobodyIsUnwantedWhoseAgentHasGoneAway) {
+  Run();
+  Kill();
+  const std::vector<Eviction> evictions = Round();
+  ASSERT_THAT(evictions, SizeIs(1));
+  nodes_.OnDisconnected(kNode);
+  EXPECT_FALSE(nodes_.IsUnwanted(evictions.front()));
+}
 // It is frozen for good.
 TEST_F(PodNodesTest, WhatIsSavedStaysUnwanted) {
   Run();
@@ -235,15 +244,6 @@ TEST_F(PodNodesTest, FromItsImage) {
   EXPECT_EQ(restore.image_digest(), "abc");
   EXPECT_EQ(restore.image_incarnation(), 1);
 }
-TEST_F(PodNodesTest, NotBeforeItIsDecidedHow) {
-  AddPod(2, How::kNotYet);
-  Round();
-  ASSERT_TRUE(Connect().ok());
-  Round();
-  EXPECT_THAT(agents_.orders, IsEmpty());
-}
-TEST_F(PodNodesTest, NotTwiceWhereTheAgentKnowsOfIt) {
-  Run();
 TEST_F(PodNodesTest, AlsoWhereTheNextPodCannotBeSaved) {
   PodTask& pod = AddPod(2, How::kImage);
   pod.next.checkpoint = CheckpointId("7.1");
@@ -255,6 +255,15 @@ TEST_F(PodNodesTest, AlsoWhereTheNextPodCannotBeSaved) {
   EXPECT_TRUE(agents_.orders.front().second.has_restore());
   EXPECT_THAT(heard_.last_hello.tasks(), IsEmpty()) << "it does not run yet";
 }
+TEST_F(PodNodesTest, NotBeforeItIsDecidedHow) {
+  AddPod(2, How::kNotYet);
+  Round();
+  ASSERT_TRUE(Connect().ok());
+  Round();
+  EXPECT_THAT(agents_.orders, IsEmpty());
+}
+TEST_F(PodNodesTest, NotTwiceWhereTheAgentKnowsOfIt) {
+  Run();
   time_ += std::chrono::minutes(1);
   Round();
   EXPECT_THAT(agents_.orders, IsEmpty());
@@ -631,6 +640,13 @@ TEST_F(OtherPodTest, WhatIsTakenBackIsNotUnwantedAnyMore) {
   ASSERT_THAT(evictions, SizeIs(1));
   EXPECT_TRUE(nodes_.IsUnwanted(evictions.front()));
   TakeBack();
+  EXPECT_FALSE(nodes_.IsUnwanted(evictions.front()));
+}
+TEST_F(OtherPodTest, ItIsNotUnwantedWhenItsAgentHasGoneAway) {
+  Kill();
+  const std::vector<Eviction> evictions = Round();
+  ASSERT_THAT(evictions, SizeIs(1));
+  nodes_.OnDisconnected(kNode);
   EXPECT_FALSE(nodes_.IsUnwanted(evictions.front()));
 }
 TEST_F(OtherPodTest, ItCanBeEvicted) {

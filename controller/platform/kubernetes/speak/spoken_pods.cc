@@ -153,10 +153,10 @@ void SpokenPods::AddEvictions(const std::vector<PodTask>& tasks, const SpeaksFor
   }
 }
 
-bool SpokenPods::IsUnwanted(const std::string& uid) const {
+bool SpokenPods::IsUnwanted(const std::string& uid, const SpeaksFor& speaks_for) const {
   return std::any_of(unwanted_.begin(), unwanted_.end(), [&](const auto& order) {
     const auto task = tasks_.find(order.first);
-    return task != tasks_.end() && task->second.report.pod_uid() == uid;
+    return task != tasks_.end() && task->second.report.pod_uid() == uid && speaks_for(task->second.node);
   });
 }
 

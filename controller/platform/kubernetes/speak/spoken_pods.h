@@ -33,8 +33,8 @@ class SpokenPods {
   // Those that are to be evicted. Not where nobody speaks: what was ordered could not be taken back there.
   void AddEvictions(const std::vector<PodTask>& tasks, const SpeaksFor& speaks_for,
                     std::vector<Eviction>& evictions) const;
-  // The pod of this uid is to be evicted.
-  bool IsUnwanted(const std::string& uid) const;
+  // The pod of this uid is one of them.
+  bool IsUnwanted(const std::string& uid, const SpeaksFor& speaks_for) const;
   // As they were told last, to the beats of their nodes.
   void AddTo(std::map<NodeId, v1::FromAgent>& beats) const;
 

@@ -265,6 +265,28 @@ TEST_F(PodsTest, AVictimRunsOnWhenItsRequestIsBackInTheQueue) {
   ASSERT_TRUE(Job(kExpress).plans.back().queued) << Job(kExpress).plans.back().refusal;
   EXPECT_EQ(State(kBatchJob), JobState::kRunning);
 }
+TEST_F(PodsTest, AVictimThatIsBeingSavedRunsOnToo) {
+  policy_.when_late = WhenLate::kBestEffort;
+  engine_->SetPolicy(policy_);
+  cluster_.slow_dump = {"a"};
+  ManagedJob batch = Pod(kBatchJob, ManagedPhase::kRunning);
+  batch.spec.methods = {Method::kCheckpoint};
+  Say(batch);
+  v1::JobSpec task;
+  task.set_cluster_manager(kKubernetes);
+  task.set_nodes(1);
+  task.add_methods(v1::CHECKPOINT);
+  cluster_.StartManaged("a", task, kBatchJob.value(), 1);
+  Settle();
+  Say(Deadline(kExpress));
+  ASSERT_EQ(State(kBatchJob), JobState::kDumping);
+  ManagerChanges changes;
+  changes.nodes = {{.id = NodeId("a"), .capacity = {4, Bytes{8LL << 30}, 0}, .usable = false}};
+  engine_->OnManager(std::move(changes));
+  Settle();
+  ASSERT_TRUE(Job(kExpress).plans.back().queued) << Job(kExpress).plans.back().refusal;
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+}
 TEST_F(PodsTest, AVictimWhosePodEndsIsEnded) {
   cluster_.slow_kill = {"a"};
   MakeWay();

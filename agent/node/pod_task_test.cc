@@ -376,8 +376,9 @@ TEST_F(PodTest, BetweenTwoContainersThereIsNothingToSave) {
 
 TEST_F(PodTest, APartOfAVolumeIsSaidBeforehand) {
   LaunchPod();
-  Make("c1", 1,
-       R"(, "mounts": [{"destination": "/x", "source": "/pods/u/volumes/kubernetes.io~empty-dir/vol/x"}])");
+  Make(
+      "c1", 1,
+      R"(, "mounts": [{"destination": "/x", "source": "/pods/uid-1/volumes/kubernetes.io~empty-dir/vol/x"}])");
   AwaitPhase(v1::RUNNING);
   EXPECT_THAT(host().Reports().at(0).cannot_checkpoint(), HasSubstr("a part of the volume"));
 }
@@ -753,8 +754,9 @@ TEST_F(PodTest, AContainerThatSomebodyHasResumedIsNotCommitted) {
 
 TEST_F(PodTest, WithAPartOfAVolumeItIsRefusedBeforeAnythingIsDone) {
   LaunchPod();
-  Make("c1", 1,
-       R"(, "mounts": [{"destination": "/x", "source": "/pods/u/volumes/kubernetes.io~empty-dir/vol/x"}])");
+  Make(
+      "c1", 1,
+      R"(, "mounts": [{"destination": "/x", "source": "/pods/uid-1/volumes/kubernetes.io~empty-dir/vol/x"}])");
   AwaitPhase(v1::RUNNING);
   Dump(2, "1.1");
   EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("vol/x"));
@@ -768,8 +770,9 @@ TEST_F(PodTest, VolumesComeBackWithIt) {
     EXPECT_TRUE(MakeDirectories(volume).ok());
     return absl::StrCat(R"(, "mounts": [{"destination": "/x", "source": ")", volume, R"("}])");
   };
-  const std::string first = mount("first");
-  ASSERT_TRUE(WriteFileAtomically(folder_ + "/first/volumes/kubernetes.io~empty-dir/vol/file", "text").ok());
+  const std::string first = mount("pods/uid-1");
+  ASSERT_TRUE(
+      WriteFileAtomically(folder_ + "/pods/uid-1/volumes/kubernetes.io~empty-dir/vol/file", "text").ok());
   LaunchPod();
   Make("c1", 1, first);
   AwaitPhase(v1::RUNNING);
@@ -780,9 +783,9 @@ TEST_F(PodTest, VolumesComeBackWithIt) {
   Gone();
   AwaitPhase(v1::CHECKPOINTED);
   RestorePod("1.1");
-  Make("c2", 2, mount("second"));
+  Make("c2", 2, mount("pods/uid-2"));
   AwaitPhase(v1::RUNNING, 2);
-  EXPECT_EQ(ReadFile(folder_ + "/second/volumes/kubernetes.io~empty-dir/vol/file").value_or(""), "text");
+  EXPECT_EQ(ReadFile(folder_ + "/pods/uid-2/volumes/kubernetes.io~empty-dir/vol/file").value_or(""), "text");
 }
 
 TEST_F(PodTest, ASuspendedPodLeavesWithoutRunning) {
@@ -805,9 +808,6 @@ TEST_F(PodTest, ASuspendedPodIsSuspendedAgainIfItsDumpFails) {
   EXPECT_THAT(Calls(), Not(HasSubstr("resume")));
 }
 
-TEST_F(PodTest, AnErrorAtAnyStepOfADumpUndoesIt) {
-  RunPod();
-  int64_t op = 10;
 // It had no time to read it, and reads nothing now.
 TEST_F(PodTest, WhatASuspendedPodHasNotReadIsNotLost) {
   const std::string name = folder_ + "/datagrams";
@@ -825,6 +825,9 @@ TEST_F(PodTest, WhatASuspendedPodHasNotReadIsNotLost) {
   EXPECT_FALSE(DraftsLeft());
 }
 
+TEST_F(PodTest, AnErrorAtAnyStepOfADumpUndoesIt) {
+  RunPod();
+  int64_t op = 10;
   for (const char* point :
        {"agent.pod.dump", "agent.pod.draft", "agent.pod.dumped", "agent.pod.sealed", "agent.dump.prepared"}) {
     ASSERT_TRUE(ArmFaults(absl::StrCat(point, "=error"), "", {}).ok());

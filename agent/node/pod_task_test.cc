@@ -376,8 +376,9 @@ TEST_F(PodTest, BetweenTwoContainersThereIsNothingToSave) {
 
 TEST_F(PodTest, APartOfAVolumeIsSaidBeforehand) {
   LaunchPod();
-  Make("c1", 1,
-       R"(, "mounts": [{"destination": "/x", "source": "/pods/u/volumes/kubernetes.io~empty-dir/vol/x"}])");
+  Make(
+      "c1", 1,
+      R"(, "mounts": [{"destination": "/x", "source": "/pods/uid-1/volumes/kubernetes.io~empty-dir/vol/x"}])");
   AwaitPhase(v1::RUNNING);
   EXPECT_THAT(host().Reports().at(0).cannot_checkpoint(), HasSubstr("a part of the volume"));
 }
@@ -753,8 +754,9 @@ TEST_F(PodTest, AContainerThatSomebodyHasResumedIsNotCommitted) {
 
 TEST_F(PodTest, WithAPartOfAVolumeItIsRefusedBeforeAnythingIsDone) {
   LaunchPod();
-  Make("c1", 1,
-       R"(, "mounts": [{"destination": "/x", "source": "/pods/u/volumes/kubernetes.io~empty-dir/vol/x"}])");
+  Make(
+      "c1", 1,
+      R"(, "mounts": [{"destination": "/x", "source": "/pods/uid-1/volumes/kubernetes.io~empty-dir/vol/x"}])");
   AwaitPhase(v1::RUNNING);
   Dump(2, "1.1");
   EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("vol/x"));
@@ -768,8 +770,9 @@ TEST_F(PodTest, VolumesComeBackWithIt) {
     EXPECT_TRUE(MakeDirectories(volume).ok());
     return absl::StrCat(R"(, "mounts": [{"destination": "/x", "source": ")", volume, R"("}])");
   };
-  const std::string first = mount("first");
-  ASSERT_TRUE(WriteFileAtomically(folder_ + "/first/volumes/kubernetes.io~empty-dir/vol/file", "text").ok());
+  const std::string first = mount("pods/uid-1");
+  ASSERT_TRUE(
+      WriteFileAtomically(folder_ + "/pods/uid-1/volumes/kubernetes.io~empty-dir/vol/file", "text").ok());
   LaunchPod();
   Make("c1", 1, first);
   AwaitPhase(v1::RUNNING);
@@ -780,9 +783,9 @@ TEST_F(PodTest, VolumesComeBackWithIt) {
   Gone();
   AwaitPhase(v1::CHECKPOINTED);
   RestorePod("1.1");
-  Make("c2", 2, mount("second"));
+  Make("c2", 2, mount("pods/uid-2"));
   AwaitPhase(v1::RUNNING, 2);
-  EXPECT_EQ(ReadFile(folder_ + "/second/volumes/kubernetes.io~empty-dir/vol/file").value_or(""), "text");
+  EXPECT_EQ(ReadFile(folder_ + "/pods/uid-2/volumes/kubernetes.io~empty-dir/vol/file").value_or(""), "text");
 }
 
 TEST_F(PodTest, ASuspendedPodLeavesWithoutRunning) {
@@ -803,6 +806,23 @@ TEST_F(PodTest, ASuspendedPodIsSuspendedAgainIfItsDumpFails) {
   sink_.Await(Task(), [](const auto& r) { return r.failed_op() == 3 && r.phase() == v1::SUSPENDED; });
   ExpectFrozen("c1");
   EXPECT_THAT(Calls(), Not(HasSubstr("resume")));
+}
+
+// It had no time to read it, and reads nothing now.
+TEST_F(PodTest, WhatASuspendedPodHasNotReadIsNotLost) {
+  const std::string name = folder_ + "/datagrams";
+  SetJob({"-q", name, "1000000"});
+  SuspendPod();
+  SendDatagram(name);
+  Dump(3, "1.1");
+  const auto report =
+      sink_.Await(Task(), [](const auto& r) { return r.failed_op() == 3 || r.phase() == v1::PREPARED; });
+  EXPECT_THAT(report.error(), HasSubstr("has not read the datagrams that have come to its Unix socket"));
+  EXPECT_THAT(report.error(), HasSubstr("; resume it for a moment"));
+  EXPECT_EQ(report.phase(), v1::SUSPENDED);
+  ExpectFrozen("c1");
+  EXPECT_THAT(Calls(), Not(HasSubstr("resume")));
+  EXPECT_FALSE(DraftsLeft());
 }
 
 TEST_F(PodTest, AnErrorAtAnyStepOfADumpUndoesIt) {

@@ -112,21 +112,33 @@ bool IsOfThePodAlone(const std::string& source, const std::string& container) {
          (!container.empty() && absl::StrContains(source, absl::StrCat("/containers/", container, "/")));
 }
 
+// The name of the volume of this kind, and what follows it, where it is the pod's own; "": it is none. Its
+// user may have named a folder of the node alike, and what is in it is not to be written to.
+std::string OwnVolume(const std::string& source, const std::string& pod_uid, const char* kind) {
+  if (pod_uid.empty()) return "";
+  const std::string folder = absl::StrCat("/pods/", pod_uid, kind);
+  const size_t found = source.find(folder);
+  return found == std::string::npos ? "" : source.substr(found + folder.size());
+}
+
 void AddMount(const Json& mount, ContainerConfig& config) {
   const std::string source = TextAt(mount, {"source"});
   if (!absl::StartsWith(source, "/")) return;  // made by the runtime, or not at all
   const std::string destination = TextAt(mount, {"destination"});
   for (const char* kind : kWritten) {
-    const size_t volume = source.find(kind);
-    if (volume == std::string::npos) continue;
-    if (!absl::StrContains(source.substr(volume + std::strlen(kind)), '/'))
-      config.written.push_back({destination, source, destination});
+    const std::string name = OwnVolume(source, config.pod_uid, kind);
+    if (name.empty()) continue;
+    if (!absl::StrContains(name, '/')) config.written.push_back({destination, source, destination});
     return;
   }
   if (!absl::StrContains(source, "/volumes/") && IsOfThePodAlone(source, config.name))
     config.own_files.push_back(destination);
-  if (const size_t volume = source.find(kEmptyDir); volume != std::string::npos) {
-    const std::string name = source.substr(volume + sizeof(kEmptyDir) - 1);
+  if (absl::StrContains(source, kEmptyDir)) {
+    const std::string name = OwnVolume(source, config.pod_uid, kEmptyDir);
+    if (name.empty()) {
+      config.cannot_save = absl::StrCat(source, " is no volume of the pod's, and named like one");
+      return;
+    }
     if (absl::StrContains(name, '/')) {
       config.cannot_save = absl::StrCat("a part of the volume ", name, " is mounted");
       return;

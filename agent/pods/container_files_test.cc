@@ -36,10 +36,20 @@ std::string Mount(const std::string& destination, const std::string& source) {
   return absl::StrCat(R"({"destination": ")", destination, R"(", "type": "bind", "source": ")", source,
                       R"("})");
 }
-std::string WithMount(const std::string& destination, const std::string& source) {
-  return absl::StrCat(R"({"root": {"path": "rootfs", "readonly": true}, "mounts": [)",
-                      Mount("/etc/hosts", "/var/lib/kubelet/pods/u/etc-hosts"), ", ",
+// Of the pod whose folder it is.
+std::string UidIn(const std::string& source) {
+  const size_t begin = source.find("/pods/");
+  if (begin == std::string::npos) return "u";
+  return source.substr(begin + 6, source.find('/', begin + 6) - begin - 6);
+}
+std::string WithMount(const std::string& destination, const std::string& source, const std::string& uid) {
+  return absl::StrCat(R"({"root": {"path": "rootfs", "readonly": true}, "annotations": {)",
+                      R"("io.kubernetes.cri.sandbox-uid": ")", uid, R"("}, "mounts": [)",
+                      Mount("/etc/hosts", absl::StrCat("/var/lib/kubelet/pods/", uid, "/etc-hosts")), ", ",
                       Mount(destination, source), "]}");
+}
+std::string WithMount(const std::string& destination, const std::string& source) {
+  return WithMount(destination, source, UidIn(source));
 }
 std::string Why(const absl::Status& status) {
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
@@ -225,8 +235,8 @@ TEST_F(ContainerFiles, WhatCannotBeSavedLeavesNothing) {
 
 TEST_F(ContainerFiles, VolumesAreSavedAndPutIntoThoseOfTheNextPod) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root, to change the root of a process";
-  const std::string first = Folder("a/volumes/kubernetes.io~empty-dir/scratch");
-  const std::string second = Folder("b/volumes/kubernetes.io~empty-dir/scratch");
+  const std::string first = Folder("pods/u/volumes/kubernetes.io~empty-dir/scratch");
+  const std::string second = Folder("pods/v/volumes/kubernetes.io~empty-dir/scratch");
   const std::string image = Folder("image");
   ASSERT_TRUE(WriteFileAtomically(first + "/file", "content").ok());
   ASSERT_TRUE(SaveContainerFiles(Parsed(WithMount("/scratch", first)), image).ok());
@@ -235,8 +245,24 @@ TEST_F(ContainerFiles, VolumesAreSavedAndPutIntoThoseOfTheNextPod) {
   EXPECT_EQ(ReadFile(second + "/file").value_or(""), "content");
 }
 
+// A folder of the node that is only named like one, or another pod's.
+TEST_F(ContainerFiles, WhatIsNoVolumeOfThePodsIsNotWrittenTo) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to change the root of a process";
+  const std::string image = Folder("image");
+  const std::string first = Folder("pods/u/volumes/kubernetes.io~empty-dir/scratch");
+  ASSERT_TRUE(WriteFileAtomically(first + "/file", "content").ok());
+  ASSERT_TRUE(SaveContainerFiles(Parsed(WithMount("/scratch", first)), image).ok());
+  for (const char* name : {"pods/other/volumes/kubernetes.io~empty-dir/scratch",
+                           "data/volumes/kubernetes.io~empty-dir/scratch"}) {
+    const ContainerConfig config = Parsed(WithMount("/scratch", Folder(name), "u"));
+    EXPECT_THAT(Why(CheckContainerFiles(config)), HasSubstr("is no volume of the pod's")) << name;
+    PutContainerFilesBack(config, image).IgnoreError();
+    EXPECT_TRUE(std::filesystem::is_empty(Folder(name))) << name;
+  }
+}
+
 TEST_F(ContainerFiles, WhatTheImageHasNotIsLeftAsItIs) {
-  const std::string volume = Folder("a/volumes/kubernetes.io~empty-dir/scratch");
+  const std::string volume = Folder("pods/u/volumes/kubernetes.io~empty-dir/scratch");
   ASSERT_TRUE(WriteFileAtomically(volume + "/file", "content").ok());
   EXPECT_TRUE(PutContainerFilesBack(Parsed(WithMount("/scratch", volume)), Folder("image")).ok());
   EXPECT_EQ(ReadFile(volume + "/file").value_or(""), "content");
@@ -248,8 +274,8 @@ TEST_F(ContainerFiles, WhatTheImageHasNotIsLeftAsItIs) {
 class WrittenVolumes : public ContainerFiles {
  protected:
   std::string Volume(const std::string& pod, const std::string& version, const std::string& content) const {
-    const std::string volume = Folder(pod + "/volumes/kubernetes.io~configmap/cm");
-    Folder(pod + "/volumes/kubernetes.io~configmap/cm/" + version);
+    const std::string volume = Folder("pods/" + pod + "/volumes/kubernetes.io~configmap/cm");
+    Folder("pods/" + pod + "/volumes/kubernetes.io~configmap/cm/" + version);
     EXPECT_TRUE(WriteFileAtomically(absl::StrCat(volume, "/", version, "/key"), content).ok());
     EXPECT_EQ(symlink(version.c_str(), (volume + "/..data").c_str()), 0);
     return volume;

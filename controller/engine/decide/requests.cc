@@ -153,10 +153,12 @@ void Requests::WithdrawOrders() {
     if (behind_it ? !RequestNeedsItsNodes(*job) : job->current.request != JobId()) leaving.push_back(job);
   }
   for (const JobRecord* job : leaving) {
-    // What a request leaves that is back in the queue is kept for nobody, and nobody is to be ended for it.
+    // Nobody is to be ended for a request that is back in the queue, and where the manager does not start it
+    // by itself nothing is kept for it, which a victim would be saved for.
     const bool is_ended = job->state == JobState::kKilling;
     const bool needed = std::any_of(requests.begin(), requests.end(), [&](const JobRecord* request) {
-      return IsFor(*request, job->nodes) && !(is_ended && IsQueued(*request));
+      const bool is_kept = !is_ended && OwnershipOf(request->spec).queue_starts_requests;
+      return IsFor(*request, job->nodes) && (is_kept || !IsQueued(*request));
     });
     if (needed && !job->in_ram) continue;
     JobMoved move;

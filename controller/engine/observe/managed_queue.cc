@@ -169,11 +169,13 @@ bool ManagedQueue::TakesLate(const ManagedJob& queued, std::vector<Plan>& plans)
 }
 
 // What is decided now may be for good, and who asks is not there to ask again. A node that is not known at
-// the moment, because its agent or the manager was restarted, may be the one that would do.
+// the moment, because its agent or the manager was restarted, may be the one that would do; or one that a
+// request gives back which only ends.
 bool ManagedQueue::WaitsForNodes(const ManagedJob& queued) {
   const Time now = clock_.Now();
   const Time since = wait_for_nodes_.emplace(queued.id, now).first->second;
-  return now - since < kWaitForNodes && watch_.IsAnyBrieflyAway(queued.spec.start_by);
+  if (now - since >= kWaitForNodes) return false;
+  return watch_.IsAnyBrieflyAway(queued.spec.start_by) || manager_.HasWhatOnlyEnds();
 }
 
 void ManagedQueue::FollowRequest(const JobRecord& job, const ManagedJob* queued) {

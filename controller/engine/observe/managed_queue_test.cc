@@ -224,6 +224,33 @@ TEST_F(PodsTest, NobodyMakesWayForARequestThatOnlyEnds) {
   Say(ending);
   EXPECT_EQ(State(kExpress), JobState::kCancelled) << "it is no new one";
 }
+// Its pods hold it until they have gone.
+TEST_F(PodsTest, WhatARequestHoldsThatOnlyEndsIsFreeForNobody) {
+  ManagedJob ending = Deadline(kExpress);
+  Say(ending);
+  ASSERT_EQ(State(kExpress), JobState::kPending);
+  ending.phase = ManagedPhase::kEnding;
+  ending.nodes = {NodeId("a")};
+  Say(ending);
+  ASSERT_EQ(State(kExpress), JobState::kCancelled);
+  const JobId next(kExpress.value() + 1);
+  Say(Deadline(next));
+  engine_->Read([&](const ClusterState& state) {
+    EXPECT_FALSE(state.jobs.contains(next)) << "the room is not free, and will be soon";
+  });
+  Gone(kExpress);
+  EXPECT_THAT(manager().desired.kept.at(next).nodes, ElementsAre(NodeId("a")));
+}
+TEST_F(PodsTest, WhatARequestHoldsThatDoesNotEndIsNotWaitedForForLong) {
+  ManagedJob ending = Pod(kExpress, ManagedPhase::kEnding);
+  ending.spec = Deadline(kExpress).spec;
+  Say(ending);
+  const JobId next(kExpress.value() + 1);
+  Say(Deadline(next));
+  Pass(11s);
+  ASSERT_EQ(State(next), JobState::kFailed);
+  EXPECT_FALSE(Job(next).plans.back().feasible);
+}
 // For one that waits in the queue nothing is kept: others would take the room.
 TEST_F(PodsTest, AVictimRunsOnWhenItsRequestIsBackInTheQueue) {
   policy_.when_late = WhenLate::kBestEffort;
@@ -231,6 +258,28 @@ TEST_F(PodsTest, AVictimRunsOnWhenItsRequestIsBackInTheQueue) {
   cluster_.slow_kill = {"a"};
   MakeWay();
   ASSERT_EQ(State(kBatchJob), JobState::kKilling);
+  ManagerChanges changes;
+  changes.nodes = {{.id = NodeId("a"), .capacity = {4, Bytes{8LL << 30}, 0}, .usable = false}};
+  engine_->OnManager(std::move(changes));
+  Settle();
+  ASSERT_TRUE(Job(kExpress).plans.back().queued) << Job(kExpress).plans.back().refusal;
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+}
+TEST_F(PodsTest, AVictimThatIsBeingSavedRunsOnToo) {
+  policy_.when_late = WhenLate::kBestEffort;
+  engine_->SetPolicy(policy_);
+  cluster_.slow_dump = {"a"};
+  ManagedJob batch = Pod(kBatchJob, ManagedPhase::kRunning);
+  batch.spec.methods = {Method::kCheckpoint};
+  Say(batch);
+  v1::JobSpec task;
+  task.set_cluster_manager(kKubernetes);
+  task.set_nodes(1);
+  task.add_methods(v1::CHECKPOINT);
+  cluster_.StartManaged("a", task, kBatchJob.value(), 1);
+  Settle();
+  Say(Deadline(kExpress));
+  ASSERT_EQ(State(kBatchJob), JobState::kDumping);
   ManagerChanges changes;
   changes.nodes = {{.id = NodeId("a"), .capacity = {4, Bytes{8LL << 30}, 0}, .usable = false}};
   engine_->OnManager(std::move(changes));

@@ -95,9 +95,17 @@ bool ManagerView::KeepsImages(const JobRecord& job) const {
   return job.state == JobState::kFailed && clock_.Now() - *job.ended < policy_.keep_failed_images;
 }
 
+bool ManagerView::HasWhatOnlyEnds() const {
+  return std::any_of(state_.queue.jobs.begin(), state_.queue.jobs.end(), [&](const auto& one) {
+    const auto& [id, queued] = one;
+    return queued.phase == ManagedPhase::kEnding && !queued.nodes.empty() && !state_.unfinished.contains(id);
+  });
+}
+
 void ManagerView::TakeOthers(std::map<NodeId, Resources>& room) const {
   for (const auto& [id, queued] : state_.queue.jobs) {
-    if (queued.phase != ManagedPhase::kRunning) continue;
+    // What only ends has its nodes until it has.
+    if (queued.phase != ManagedPhase::kRunning && queued.phase != ManagedPhase::kEnding) continue;
     const auto known = state_.unfinished.find(id);
     if (known != state_.unfinished.end() && ComingBack(*known->second) == nullptr) continue;
     for (const NodeId& node : queued.nodes) {

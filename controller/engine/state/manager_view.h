@@ -46,8 +46,10 @@ class ManagerView {
   std::string WhyNotLocal(const JobRecord& job) const;
   // Its images are kept: it may still continue from them, or its user may want to find why it failed.
   bool KeepsImages(const JobRecord& job) const;
-  // What the manager's other jobs hold: those that siding does not move, and those that it has started again
-  // and no agent has reported yet.
+  // Somebody whom siding is done with, such as a request that was cancelled, has nodes until it has ended.
+  bool HasWhatOnlyEnds() const;
+  // What the manager's other jobs hold: those that siding does not move, those that only end, and those that
+  // it has started again and no agent has reported yet.
   void TakeOthers(std::map<NodeId, Resources>& room) const;
 
  private:

@@ -22,11 +22,29 @@ bool Has(const Json& value, JsonPath path) {
 
 // Where kubelets keep what they make for pods, which agents know by these names.
 constexpr const char* kMadeByKubelets[] = {"/volumes/kubernetes.io~", "/volume-subpaths/"};
+// Files that they make for one pod alone.
+constexpr const char* kOfOnePod[] = {"/etc-hosts", "/hostname"};
 constexpr char kSharedMemory[] = "/dev/shm";
 
 // Another than a folder or a file cannot be the same elsewhere.
 bool IsOfFiles(const std::string& type) {
   return type.empty() || absl::StartsWith(type, "Directory") || absl::StartsWith(type, "File");
+}
+
+// Agents would take it for something of one pod's, which the next pod has not got.
+bool IsNamedAsByKubelets(const std::string& path, const Json& pod) {
+  const std::string within = absl::StrCat(path, "/");
+  for (const char* made : kMadeByKubelets) {
+    if (absl::StrContains(within, made)) return true;
+  }
+  for (const char* file : kOfOnePod) {
+    if (absl::EndsWith(path, file)) return true;
+  }
+  for (const Json& container : ListAt(pod, {"spec", "containers"})) {
+    if (absl::StrContains(within, absl::StrCat("/containers/", TextAt(container, {"name"}), "/")))
+      return true;
+  }
+  return false;
 }
 
 // Of all containers that mount this volume.
@@ -52,9 +70,7 @@ std::string WhyNotHostPath(const Json& pod, const Json& volume, const HostPaths&
   if (!path.ok() || (!IsBelow(*path, shared.read_write) && !IsBelow(*path, shared.read_only)))
     return because(", and not one that is the same on all nodes (kubernetes.host_paths)");
   if (!IsOfFiles(TextAt(volume, {"hostPath", "type"}))) return because(" for something else than files");
-  for (const char* made : kMadeByKubelets) {
-    if (absl::StrContains(absl::StrCat(*path, "/"), made)) return because(" with a name of its kubelet's");
-  }
+  if (IsNamedAsByKubelets(*path, pod)) return because(" with a name of its kubelet's");
   const auto elsewhere = [](const Json& mount) {
     const auto at = PlainHostPath(TextAt(mount, {"mountPath"}));
     return !at.ok() || *at != kSharedMemory;

@@ -116,6 +116,12 @@ TEST_F(HostPathTest, ItIsNotNamedAsWhatKubeletsMake) {
                            "/data/volumes/kubernetes.io~configmap/x"})
     EXPECT_THAT(WhyNot(path), HasSubstr("a name of its kubelet's")) << path;
 }
+TEST_F(HostPathTest, NorAsWhatTheyMakeForOnePodAlone) {
+  for (const char* path : {"/data/hostname", "/data/a/etc-hosts", "/data/containers/main/0"})
+    EXPECT_THAT(WhyNot(path), HasSubstr("a name of its kubelet's")) << path;
+  for (const char* path : {"/data/my-hostname", "/data/hostname/a", "/data/containers/other/0"})
+    EXPECT_THAT(WhyNot(path), IsEmpty()) << path;
+}
 TEST_F(HostPathTest, NorIsItTheSharedMemoryOfThePod) {
   for (const char* at : {"/dev/shm", "/dev//shm/"})
     EXPECT_THAT(WhyNot("/data/shm", {{"mountPath", at}}), HasSubstr("/dev/shm")) << at;

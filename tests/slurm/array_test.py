@@ -26,15 +26,11 @@ class Array(DeadlineCase):
                         (row.split() for row in self.slurm.run("squeue", "-h", "-r", "-t", "R", "-o", "%K %A").splitlines())}
         for job in self.numbers.values():
             self.running(job)
-        self.wait_worth_overtaking(array)
         express = self.express(command="until [ -e leave ]; do sleep 0.1; done")
         self.slurm.wait_state(express, "RUNNING")
         [element] = wait_for("one element to be in the queue again", lambda: [
             e for e, job in self.numbers.items() if self.slurm.job(job)["JobState"] == "PENDING"])
         return array, express, self.numbers[element], element
-
-    def wait_worth_overtaking(self, array):
-        """Until siblings have what an element that comes back would lack."""
 
     def wait_due(self, job):
         """Slurm does not start it at once after it has left."""
@@ -127,9 +123,6 @@ class ArrayByFactors(Array):
     def prepare(self):
         super().prepare()
         self.slurm.extra = FACTORS
-
-    def wait_worth_overtaking(self, array):
-        wait_for("siblings to have gained some priority", lambda: max(self.waiting(array)) > 1)
 
     test_nothing_of_it_is_left_when_it_runs = None
     test_jobs_that_came_before_its_array_stay_before_it = None

@@ -828,23 +828,6 @@ TEST_F(PodTest, WhatASuspendedPodHasNotReadIsNotLost) {
 TEST_F(PodTest, AnErrorAtAnyStepOfADumpUndoesIt) {
   RunPod();
   int64_t op = 10;
-  // It had no time to read it, and reads nothing now.
-  TEST_F(PodTest, WhatASuspendedPodHasNotReadIsNotLost) {
-    const std::string name = folder_ + "/datagrams";
-    SetJob({"-q", name, "1000000"});
-    SuspendPod();
-    SendDatagram(name);
-    Dump(3, "1.1");
-    const auto report =
-        sink_.Await(Task(), [](const auto& r) { return r.failed_op() == 3 || r.phase() == v1::PREPARED; });
-    EXPECT_THAT(report.error(), HasSubstr("has not read the datagrams that have come to its Unix socket"));
-    EXPECT_THAT(report.error(), HasSubstr("; resume it for a moment"));
-    EXPECT_EQ(report.phase(), v1::SUSPENDED);
-    ExpectFrozen("c1");
-    EXPECT_THAT(Calls(), Not(HasSubstr("resume")));
-    EXPECT_FALSE(DraftsLeft());
-  }
-
   for (const char* point :
        {"agent.pod.dump", "agent.pod.draft", "agent.pod.dumped", "agent.pod.sealed", "agent.dump.prepared"}) {
     ASSERT_TRUE(ArmFaults(absl::StrCat(point, "=error"), "", {}).ok());

@@ -143,7 +143,7 @@ void ManagedQueue::Enlist(const ManagedJob& queued) {
   std::vector<Plan> plans =
       OwnershipOf(spec).queue_starts_requests ? MakePlans(*task) : MakeFirstPlans(*task);
   Plan& plan = plans.front();
-  if (!plan.feasible && WaitsForNodes(queued)) return;
+  if (!plan.feasible && WaitsForNodes(queued, plan)) return;
   wait_for_nodes_.erase(queued.id);
   if (!plan.feasible && !TakesLate(queued, plans)) {
     if (plan.earliest) plan.earliest = WithSlack(*plan.earliest, clock_.Now());
@@ -170,12 +170,16 @@ bool ManagedQueue::TakesLate(const ManagedJob& queued, std::vector<Plan>& plans)
 
 // What is decided now may be for good, and who asks is not there to ask again. A node that is not known at
 // the moment, because its agent or the manager was restarted, may be the one that would do; or one that a
-// request gives back which only ends.
-bool ManagedQueue::WaitsForNodes(const ManagedJob& queued) {
+// request gives back which only ends; or whoever has just begun there, of whom the agent has said nothing
+// yet.
+bool ManagedQueue::WaitsForNodes(const ManagedJob& queued, const Plan& plan) {
   const Time now = clock_.Now();
   const Time since = wait_for_nodes_.emplace(queued.id, now).first->second;
   if (now - since >= kWaitForNodes) return false;
-  return watch_.IsAnyBrieflyAway(queued.spec.start_by) || manager_.HasWhatOnlyEnds();
+  const bool is_any_unknown = std::any_of(plan.kept.begin(), plan.kept.end(), [](const PlanKeep& keep) {
+    return keep.rule == KeepRule::kNotMeasured && keep.note.empty();
+  });
+  return is_any_unknown || watch_.IsAnyBrieflyAway(queued.spec.start_by) || manager_.HasWhatOnlyEnds();
 }
 
 void ManagedQueue::FollowRequest(const JobRecord& job, const ManagedJob* queued) {

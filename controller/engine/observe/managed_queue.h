@@ -48,7 +48,7 @@ class ManagedQueue {
  private:
   bool MayEnlist(const ManagedJob& queued) const;
   void Enlist(const ManagedJob& queued);
-  bool WaitsForNodes(const ManagedJob& queued);
+  bool WaitsForNodes(const ManagedJob& queued, const Plan& plan);
   bool TakesLate(const ManagedJob& queued, std::vector<Plan>& plans);
   void TakeNode(ManagedNode node);
   void FollowRequest(const JobRecord& job, const ManagedJob* queued);

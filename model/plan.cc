@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 
 namespace siding {
 namespace {
@@ -24,8 +23,8 @@ std::optional<KeepRule> ParseKeepRule(const std::string& name) {
 }
 
 std::vector<KeptGroup> GroupKept(const std::vector<PlanKeep>& kept) {
-  std::map<std::tuple<KeepRule, std::string, std::string>, int> counts;
-  for (const PlanKeep& keep : kept) ++counts[{keep.rule, keep.policy_key, keep.job_class}];
+  std::map<decltype(GroupOf(PlanKeep())), int> counts;
+  for (const PlanKeep& keep : kept) ++counts[GroupOf(keep)];
   std::vector<KeptGroup> groups;
   for (const auto& [key, jobs] : counts) {
     const auto& [rule, policy_key, job_class] = key;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "common/ids.h"
@@ -76,6 +77,10 @@ struct KeptGroup {
   std::string policy_key, job_class;
   int jobs = 0;
 };
+// What those of one group have in common.
+inline std::tuple<KeepRule, std::string, std::string> GroupOf(const PlanKeep& keep) {
+  return {keep.rule, keep.policy_key, keep.job_class};
+}
 // The largest first.
 std::vector<KeptGroup> GroupKept(const std::vector<PlanKeep>& kept);
 

@@ -22,6 +22,7 @@
 #include "common/mutex.h"
 #include "common/status.h"
 #include "page/server/http.h"
+#include "page/server/loopback.h"
 
 namespace siding::page {
 namespace {
@@ -58,8 +59,9 @@ absl::StatusOr<Endpoint> ParseLoopback(const std::string& text) {
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
   endpoint.size = sizeof(address);
-  if (inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1 || ntohl(address.sin_addr.s_addr) >> 24 != 127)
-    return problem;
+  const std::optional<in_addr> own = LoopbackOf(host);
+  if (!own) return problem;
+  address.sin_addr = *own;
   return endpoint;
 }
 

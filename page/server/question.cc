@@ -1,7 +1,5 @@
 #include "page/server/question.h"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
 #include <map>
 #include <vector>
@@ -13,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "page/server/loopback.h"
 
 namespace siding::page {
 namespace {
@@ -54,9 +53,7 @@ bool IsLoopback(std::string host) {
     if (!port || *port > 65535) return false;
     host.resize(colon);
   }
-  in_addr address{};
-  return absl::EqualsIgnoreCase(host, "localhost") || host == "[::1]" ||
-         (inet_pton(AF_INET, host.c_str(), &address) == 1 && ntohl(address.s_addr) >> 24 == 127);
+  return absl::EqualsIgnoreCase(host, "localhost") || host == "[::1]" || LoopbackOf(host);
 }
 
 std::optional<Refusal> RefuseStranger(const HttpRequest& request) {

@@ -25,16 +25,34 @@ JobId HeadOf(const std::vector<Waiting>& waiting, const std::vector<Placement>& 
 
 }  // namespace
 
-void KeepHeadroom(std::vector<NodeRoom>& room, const std::vector<Waiting>& waiting,
-                  const std::map<NodeId, Resources>& capacities, int headroom) {
-  if (headroom == 0) return;
+std::vector<NodeRoom> WithoutHeadroom(const std::map<NodeId, Resources>& room,
+                                      const std::vector<Waiting>& waiting,
+                                      const std::map<NodeId, Resources>& capacities, int headroom) {
+  std::vector<NodeRoom> left;
+  left.reserve(room.size());
+  for (const auto& [id, free] : room) left.push_back({id, free, {}});
+  if (headroom == 0) return left;
   std::set<NodeId> needed;
   for (const Waiting& job : waiting) needed.insert(job.only_on.begin(), job.only_on.end());
   int kept = 0;
-  std::erase_if(room, [&](const NodeRoom& node) {
+  std::erase_if(left, [&](const NodeRoom& node) {
     const bool idle = node.free == capacities.at(node.id);
     return idle && !needed.contains(node.id) && kept++ < headroom;
   });
+  return left;
+}
+
+void DropWhoFitsNowhere(std::vector<Waiting>& waiting, const std::map<NodeId, Resources>& capacities,
+                        int headroom) {
+  std::map<NodeId, Resources> empty;
+  for (NodeRoom& node : WithoutHeadroom(capacities, waiting, capacities, headroom))
+    empty.emplace(std::move(node.id), node.free);
+  std::erase_if(waiting, [&](const Waiting& job) { return !CouldFit(job, empty); });
+}
+
+bool IsAnyLimited(const std::vector<Waiting>& waiting) {
+  return std::any_of(waiting.begin(), waiting.end(),
+                     [](const Waiting& job) { return job.at_most > Duration(0); });
 }
 
 bool BatchQueue::IsInQueue(const JobRecord& job) const {
@@ -67,20 +85,11 @@ bool BatchQueue::PlaceWaiting() {
   queue_head_ = JobId();
   if (waiting.empty()) return false;
   const std::map<NodeId, Resources> capacities = accounts_.Capacities();
-  const auto without_headroom = [&](const std::map<NodeId, Resources>& nodes) {
-    std::vector<NodeRoom> room;
-    for (const auto& [id, free] : nodes) room.push_back({id, free, {}});
-    KeepHeadroom(room, waiting, capacities, policy_.headroom_nodes);
-    return room;
-  };
-  // A job that does not fit even on empty nodes waits for new nodes, and must not hold back the others.
-  std::map<NodeId, Resources> empty;
-  for (NodeRoom& node : without_headroom(capacities)) empty.emplace(std::move(node.id), node.free);
-  std::erase_if(waiting, [&](const Waiting& job) { return !CouldFit(job, empty); });
+  DropWhoFitsNowhere(waiting, capacities, policy_.headroom_nodes);
   if (waiting.empty()) return false;
-  std::vector<NodeRoom> room = without_headroom(accounts_.Room({}));
-  if (std::any_of(waiting.begin(), waiting.end(), [](const Waiting& w) { return w.at_most > Duration(0); }))
-    AddReleases(room);
+  std::vector<NodeRoom> room =
+      WithoutHeadroom(accounts_.Room({}), waiting, capacities, policy_.headroom_nodes);
+  if (IsAnyLimited(waiting)) AddReleases(room);
   const std::vector<Placement> placements = platform_.Place(waiting, std::move(room));
   queue_head_ = HeadOf(waiting, placements);
   for (const Placement& placement : placements) {

@@ -13,10 +13,18 @@
 
 namespace siding {
 
-// Takes nodes away that are kept entirely free for future requests, as many as `headroom`. Not the only nodes
-// on which a waiting job can continue: it would wait for ever.
-void KeepHeadroom(std::vector<NodeRoom>& room, const std::vector<Waiting>& waiting,
-                  const std::map<NodeId, Resources>& capacities, int headroom);
+// Pure. What those that wait are placed with, now or at a moment to come.
+//
+// Some nodes are kept entirely free for future requests, as many as `headroom`. Not the only nodes on which a
+// waiting job can continue: it would wait for ever.
+std::vector<NodeRoom> WithoutHeadroom(const std::map<NodeId, Resources>& room,
+                                      const std::vector<Waiting>& waiting,
+                                      const std::map<NodeId, Resources>& capacities, int headroom);
+// A job that does not fit even on empty nodes waits for new nodes, and must not hold back the others.
+void DropWhoFitsNowhere(std::vector<Waiting>& waiting, const std::map<NodeId, Resources>& capacities,
+                        int headroom);
+// Releases count for jobs of which it is known how long they stay.
+bool IsAnyLimited(const std::vector<Waiting>& waiting);
 
 class BatchQueue {
  public:

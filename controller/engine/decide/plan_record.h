@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <map>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -23,10 +22,10 @@ inline Plan WithSomeKept(Plan plan, size_t most) {
   if (plan.kept.size() <= most) return plan;
   if (plan.kept_groups.empty()) plan.kept_groups = GroupKept(plan.kept);
   const size_t of_each = std::max<size_t>(1, most / plan.kept_groups.size());
-  std::map<std::tuple<KeepRule, std::string, std::string>, size_t> had;
+  std::map<decltype(GroupOf(PlanKeep())), size_t> had;
   std::vector<PlanKeep> some;
   for (PlanKeep& keep : plan.kept) {
-    size_t& count = had[{keep.rule, keep.policy_key, keep.job_class}];
+    size_t& count = had[GroupOf(keep)];
     if (some.size() < most && count++ < of_each) some.push_back(std::move(keep));
   }
   plan.kept = std::move(some);

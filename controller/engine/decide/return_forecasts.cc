@@ -58,12 +58,9 @@ class Queue {
     for (const Waiting& job : queue_) {
       if (ids.contains(job.id)) waiting.push_back(job);
     }
-    std::map<NodeId, Resources> empty;
-    for (NodeRoom& node : WithoutHeadroom(capacities_, waiting)) empty.emplace(std::move(node.id), node.free);
-    std::erase_if(waiting, [&](const Waiting& job) { return !CouldFit(job, empty); });
-    std::vector<NodeRoom> left = WithoutHeadroom(room, waiting);
-    if (std::any_of(waiting.begin(), waiting.end(), [](const Waiting& w) { return w.at_most > Duration(0); }))
-      AddReleases(left, held, now);
+    DropWhoFitsNowhere(waiting, capacities_, headroom_);
+    std::vector<NodeRoom> left = WithoutHeadroom(room, waiting, capacities_, headroom_);
+    if (IsAnyLimited(waiting)) AddReleases(left, held, now);
     std::vector<std::pair<JobId, std::vector<NodeId>>> started;
     for (Placement& placement : platform_->Place(waiting, std::move(left)))
       started.emplace_back(placement.job, std::move(placement.nodes));
@@ -71,15 +68,6 @@ class Queue {
   }
 
  private:
-  std::vector<NodeRoom> WithoutHeadroom(const std::map<NodeId, Resources>& nodes,
-                                        const std::vector<Waiting>& waiting) const {
-    std::vector<NodeRoom> room;
-    room.reserve(nodes.size());
-    for (const auto& [id, free] : nodes) room.push_back({id, free, {}});
-    KeepHeadroom(room, waiting, capacities_, headroom_);
-    return room;
-  }
-
   static void AddReleases(std::vector<NodeRoom>& room, const std::vector<const Holding*>& held, Time now) {
     std::map<NodeId, NodeRoom*> by_node;
     for (NodeRoom& node : room) by_node.emplace(node.id, &node);

@@ -77,6 +77,15 @@ class PodsTest : public ManagerTest {
     }
     return job;
   }
+  // Who speaks for it says that it runs.
+  void StartPod(const std::string& node, JobId job, std::initializer_list<v1::Method> methods) {
+    v1::JobSpec task;
+    task.set_cluster_manager(kKubernetes);
+    task.set_nodes(1);
+    for (const v1::Method method : methods) task.add_methods(method);
+    cluster_.StartManaged(node, task, job.value(), 1);
+    Settle();
+  }
   // Job 43, of a higher priority.
   void RunADearerPodOnB() {
     AddNodes({"b"});
@@ -84,12 +93,7 @@ class PodsTest : public ManagerTest {
     other.nodes = {NodeId("b")};
     other.spec.priority = 9;
     Say(other);
-    v1::JobSpec task;
-    task.set_cluster_manager(kKubernetes);
-    task.set_nodes(1);
-    task.add_methods(v1::KILL);
-    cluster_.StartManaged("b", task, 43, 1);
-    Settle();
+    StartPod("b", JobId(43), {v1::KILL});
   }
   // Its agent has begun to start it.
   void BeginBatch() {
@@ -122,9 +126,9 @@ class PodsTest : public ManagerTest {
     express.started.reset();
     Say(express);
   }
-  void SayNode(int slots = 4) {
+  void SayNode(int slots = 4, bool usable = true) {
     ManagerChanges changes;
-    changes.nodes = {{.id = NodeId("a"), .capacity = {slots, Bytes{8LL << 30}, 0}}};
+    changes.nodes = {{.id = NodeId("a"), .capacity = {slots, Bytes{8LL << 30}, 0}, .usable = usable}};
     engine_->OnManager(std::move(changes));
     Settle();
   }
@@ -137,12 +141,7 @@ class PodsTest : public ManagerTest {
   }
   void RunBatch() {
     Say(Pod(kBatchJob, ManagedPhase::kRunning));
-    v1::JobSpec task;
-    task.set_cluster_manager(kKubernetes);
-    task.set_nodes(1);
-    task.add_methods(v1::KILL);
-    cluster_.StartManaged("a", task, kBatchJob.value(), 1);
-    Settle();
+    StartPod("a", kBatchJob, {v1::KILL});
   }
   void MakeWay() {
     RunBatch();
@@ -258,10 +257,7 @@ TEST_F(PodsTest, AVictimRunsOnWhenItsRequestIsBackInTheQueue) {
   cluster_.slow_kill = {"a"};
   MakeWay();
   ASSERT_EQ(State(kBatchJob), JobState::kKilling);
-  ManagerChanges changes;
-  changes.nodes = {{.id = NodeId("a"), .capacity = {4, Bytes{8LL << 30}, 0}, .usable = false}};
-  engine_->OnManager(std::move(changes));
-  Settle();
+  SayNode(4, /*usable=*/false);
   ASSERT_TRUE(Job(kExpress).plans.back().queued) << Job(kExpress).plans.back().refusal;
   EXPECT_EQ(State(kBatchJob), JobState::kRunning);
 }
@@ -272,18 +268,10 @@ TEST_F(PodsTest, AVictimThatIsBeingSavedRunsOnToo) {
   ManagedJob batch = Pod(kBatchJob, ManagedPhase::kRunning);
   batch.spec.methods = {Method::kCheckpoint};
   Say(batch);
-  v1::JobSpec task;
-  task.set_cluster_manager(kKubernetes);
-  task.set_nodes(1);
-  task.add_methods(v1::CHECKPOINT);
-  cluster_.StartManaged("a", task, kBatchJob.value(), 1);
-  Settle();
+  StartPod("a", kBatchJob, {v1::CHECKPOINT});
   Say(Deadline(kExpress));
   ASSERT_EQ(State(kBatchJob), JobState::kDumping);
-  ManagerChanges changes;
-  changes.nodes = {{.id = NodeId("a"), .capacity = {4, Bytes{8LL << 30}, 0}, .usable = false}};
-  engine_->OnManager(std::move(changes));
-  Settle();
+  SayNode(4, /*usable=*/false);
   ASSERT_TRUE(Job(kExpress).plans.back().queued) << Job(kExpress).plans.back().refusal;
   EXPECT_EQ(State(kBatchJob), JobState::kRunning);
 }
@@ -451,12 +439,7 @@ class SuspendedPodTest : public PodsTest {
   SuspendedPodTest() {
     manager().continuing = true;
     Say(Pod(kBatchJob, ManagedPhase::kRunning));
-    v1::JobSpec task;
-    task.set_cluster_manager(kKubernetes);
-    task.set_nodes(1);
-    for (const v1::Method method : {v1::SUSPEND, v1::CHECKPOINT}) task.add_methods(method);
-    cluster_.StartManaged("a", task, kBatchJob.value(), 1);
-    Settle();
+    StartPod("a", kBatchJob, {v1::SUSPEND, v1::CHECKPOINT});
     EXPECT_TRUE(engine_->Suspend(kRoot, kBatchJob).ok());
     Settle();
     EXPECT_EQ(State(kBatchJob), JobState::kSuspended);

@@ -131,4 +131,12 @@ std::optional<ApiError> ErrorOf(const absl::Status& status) {
   return ErrorFrom(*json, 0);
 }
 
+std::string WordsOf(const absl::Status& refusal) {
+  const std::optional<ApiError> error = ErrorOf(refusal);
+  if (!error) return std::string(refusal.message());
+  std::string words = error->message;
+  for (const ErrorCause& cause : error->causes) absl::StrAppend(&words, " ", cause.message);
+  return words;
+}
+
 }  // namespace siding::kubernetes

@@ -56,5 +56,7 @@ ApiError ErrorFrom(const HttpResponse& response);
 absl::Status ToStatus(const ApiError& error, absl::string_view what);
 // What the server said; nothing if this status is not from ToStatus().
 std::optional<ApiError> ErrorOf(const absl::Status& status);
+// The server's words, with its causes and without the call and the status; of any other status its message.
+std::string WordsOf(const absl::Status& refusal);
 
 }  // namespace siding::kubernetes

@@ -21,14 +21,6 @@ bool IsKept(const absl::Status& eviction) {
 
 }  // namespace
 
-std::string WordsOf(const absl::Status& refusal) {
-  const std::optional<ApiError> error = ErrorOf(refusal);
-  if (!error) return std::string(refusal.message());
-  std::string words = error->message;
-  for (const ErrorCause& cause : error->causes) absl::StrAppend(&words, " ", cause.message);
-  return words;
-}
-
 void Evictions::Keep(const std::vector<Eviction>& unwanted, Time now) {
   // One that is not asked for now may be again in a moment.
   std::erase_if(evicted_, [&](const auto& one) { return now >= one.second + rules_.again; });

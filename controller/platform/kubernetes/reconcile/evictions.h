@@ -52,7 +52,4 @@ class Evictions {
   std::map<std::string, Time> refused_;  // by uid: since when budgets keep them
 };
 
-// A server's words, without the call and the status.
-std::string WordsOf(const absl::Status& refusal);
-
 }  // namespace siding::kubernetes

@@ -57,8 +57,7 @@ void PodAgents::Round(const ClusterNow& cluster, Time now) {
     nodes_.insert(cluster.nodes.begin(), cluster.nodes.end());
   }
   Meet(cluster);
-  pods_.Observe(
-      cluster.tasks, [this](const NodeId& node) { return machines_.contains(node); }, *engine_);
+  pods_.Observe(cluster.tasks, WhomItHasMet(), *engine_);
   ObeyAll();
   Beat(cluster, now);
 }
@@ -66,14 +65,17 @@ void PodAgents::Round(const ClusterNow& cluster, Time now) {
 std::vector<Eviction> PodAgents::Unwanted(const ClusterNow& cluster, Time) {
   ObeyAll();
   std::vector<Eviction> evictions;
-  pods_.AddEvictions(
-      cluster.tasks, [this](const NodeId& node) { return machines_.contains(node); }, evictions);
+  pods_.AddEvictions(cluster.tasks, WhomItHasMet(), evictions);
   return evictions;
 }
 
 bool PodAgents::IsUnwanted(const Eviction& eviction) {
   ObeyAll();
-  return pods_.IsUnwanted(eviction.uid, [this](const NodeId& node) { return machines_.contains(node); });
+  return pods_.IsUnwanted(eviction.uid, WhomItHasMet());
+}
+
+SpokenPods::SpeaksFor PodAgents::WhomItHasMet() const {
+  return [this](const NodeId& node) { return machines_.contains(node); };
 }
 
 void PodAgents::ObeyAll() {

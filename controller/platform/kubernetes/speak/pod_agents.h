@@ -52,6 +52,7 @@ class PodAgents final : public PodSpeaker {
     Time last_heartbeat{};
   };
   void Meet(const ClusterNow& cluster);
+  SpokenPods::SpeaksFor WhomItHasMet() const;
   void ObeyAll();
   void Obey(const NodeOrder& order);
   void Beat(const ClusterNow& cluster, Time now);

@@ -36,6 +36,12 @@ class PodNodesTest : public testing::Test {
     nodes_.Round(now_, time_);
     return nodes_.Unwanted(now_, time_);
   }
+  // Of a round that has one.
+  Eviction TheOnlyEviction() {
+    const std::vector<Eviction> evictions = Round();
+    EXPECT_THAT(evictions, SizeIs(1));
+    return evictions.empty() ? Eviction() : evictions.front();
+  }
   // The agent says hello, with this task in this phase, if it has one.
   absl::Status Connect(std::optional<v1::TaskPhase> phase = {}) {
     v1::Hello hello;
@@ -130,29 +136,26 @@ TEST_F(PodNodesTest, UntilThenItIsTakenBack) {
 TEST_F(PodNodesTest, WhatIsTakenBackIsNotUnwantedAnyMore) {
   Run();
   Kill();
-  const std::vector<Eviction> evictions = Round();
-  ASSERT_THAT(evictions, SizeIs(1));
-  EXPECT_TRUE(nodes_.IsUnwanted(evictions.front()));
+  const Eviction eviction = TheOnlyEviction();
+  EXPECT_TRUE(nodes_.IsUnwanted(eviction));
   TakeBack();
-  EXPECT_FALSE(nodes_.IsUnwanted(evictions.front()));
+  EXPECT_FALSE(nodes_.IsUnwanted(eviction));
 }
 // Nobody could take it back.
 TEST_F(PodNodesTest, NobodyIsUnwantedWhoseAgentHasGoneAway) {
   Run();
   Kill();
-  const std::vector<Eviction> evictions = Round();
-  ASSERT_THAT(evictions, SizeIs(1));
+  const Eviction eviction = TheOnlyEviction();
   nodes_.OnDisconnected(kNode);
-  EXPECT_FALSE(nodes_.IsUnwanted(evictions.front()));
+  EXPECT_FALSE(nodes_.IsUnwanted(eviction));
 }
 // It is frozen for good.
 TEST_F(PodNodesTest, WhatIsSavedStaysUnwanted) {
   Run();
   SayThatItLeaves();
-  const std::vector<Eviction> evictions = Round();
-  ASSERT_THAT(evictions, SizeIs(1));
+  const Eviction eviction = TheOnlyEviction();
   TakeBack();
-  EXPECT_TRUE(nodes_.IsUnwanted(evictions.front()));
+  EXPECT_TRUE(nodes_.IsUnwanted(eviction));
 }
 // It may have been taken back meanwhile, and nobody could say so.
 TEST_F(PodNodesTest, AKillThatIsHeldEndsWithItsConnection) {
@@ -348,17 +351,15 @@ TEST_F(PodNodesTest, OrdersGoToTheAgent) {
 TEST_F(PodNodesTest, OneThatIsKilledIsEvictedWithItsGrace) {
   Run();
   Kill();
-  const auto evictions = Round();
-  ASSERT_THAT(evictions, SizeIs(1));
-  EXPECT_EQ(evictions.front().uid, "uid-1");
-  EXPECT_FALSE(evictions.front().at_once);
+  const Eviction eviction = TheOnlyEviction();
+  EXPECT_EQ(eviction.uid, "uid-1");
+  EXPECT_FALSE(eviction.at_once);
 }
 TEST_F(PodNodesTest, OneThatIsSavedIsEvictedAtOnce) {
   Run();
   SayThatItLeaves();
-  const auto evictions = Round();
-  ASSERT_THAT(evictions, SizeIs(1));
-  EXPECT_TRUE(evictions.front().at_once);
+  const Eviction eviction = TheOnlyEviction();
+  EXPECT_TRUE(eviction.at_once);
 }
 TEST_F(PodNodesTest, OneThatIsSavedAndWasFoundAgainIsEvictedToo) {
   AddPod();
@@ -409,9 +410,8 @@ TEST_F(PodNodesTest, OneThatFailsWhenItIsSavedIsRemovedBeforeItsAgentIsTold) {
   Run();
   SayThatItLeaves();
   now_.tasks.front().succeeded = false;
-  const auto evictions = Round();
-  ASSERT_THAT(evictions, SizeIs(1));
-  EXPECT_TRUE(evictions.front().at_once);
+  const Eviction eviction = TheOnlyEviction();
+  EXPECT_TRUE(eviction.at_once);
   EXPECT_THAT(agents_.orders, IsEmpty());
   now_.tasks.clear();
   Round();
@@ -549,26 +549,23 @@ TEST_F(PodNodesTest, OneThatStaysIsSavedWithoutAsking) {
 TEST_F(PodNodesTest, NoBudgetKeepsWhatIsSavedAndLeaves) {
   Run();
   SayThatItLeaves();
-  const auto evictions = Round();
-  ASSERT_THAT(evictions, SizeIs(1));
-  EXPECT_TRUE(evictions.front().saved);
-  EXPECT_TRUE(evictions.front().at_once);
+  const Eviction eviction = TheOnlyEviction();
+  EXPECT_TRUE(eviction.saved);
+  EXPECT_TRUE(eviction.at_once);
 }
 TEST_F(PodNodesTest, ABudgetKeepsWhatRuns) {
   Run();
   Kill();
-  const auto evictions = Round();
-  ASSERT_THAT(evictions, SizeIs(1));
-  EXPECT_FALSE(evictions.front().saved);
+  const Eviction eviction = TheOnlyEviction();
+  EXPECT_FALSE(eviction.saved);
 }
 TEST_F(PodNodesTest, ABudgetKeepsWhatCouldNotBeRestored) {
   Run();
   Say(v1::RESTORE_FAILED);
   Round();
   time_ += std::chrono::seconds(2);
-  const auto evictions = Round();
-  ASSERT_THAT(evictions, SizeIs(1));
-  EXPECT_FALSE(evictions.front().saved);
+  const Eviction eviction = TheOnlyEviction();
+  EXPECT_FALSE(eviction.saved);
 }
 TEST_F(PodNodesTest, ThatItLeavesIsNotBelievedOfAnAgentThatHasForgottenIt) {
   Run();
@@ -584,9 +581,8 @@ TEST_F(PodNodesTest, OneThatCouldNotBeRestoredIsEvictedAfterAPause) {
   Say(v1::RESTORE_FAILED);
   EXPECT_THAT(Round(), IsEmpty());
   time_ += std::chrono::seconds(2);
-  const auto evictions = Round();
-  ASSERT_THAT(evictions, SizeIs(1));
-  EXPECT_TRUE(evictions.front().at_once);
+  const Eviction eviction = TheOnlyEviction();
+  EXPECT_TRUE(eviction.at_once);
 }
 TEST_F(PodNodesTest, AfterTheNextOneALongerPause) {
   Run();
@@ -608,9 +604,8 @@ TEST_F(PodNodesTest, OneThatCouldNotBeRestoredIsEvictedByALaterControllerToo) {
   ASSERT_TRUE(Connect().ok());
   EXPECT_THAT(Round(), IsEmpty());
   time_ += std::chrono::seconds(2);
-  const auto evictions = Round();
-  ASSERT_THAT(evictions, SizeIs(1));
-  EXPECT_TRUE(evictions.front().at_once);
+  const Eviction eviction = TheOnlyEviction();
+  EXPECT_TRUE(eviction.at_once);
 }
 
 // ---- Pods that no agent can save. ----
@@ -636,18 +631,16 @@ TEST_F(OtherPodTest, ItsAgentIsToldNothing) {
 }
 TEST_F(OtherPodTest, WhatIsTakenBackIsNotUnwantedAnyMore) {
   Kill();
-  const std::vector<Eviction> evictions = Round();
-  ASSERT_THAT(evictions, SizeIs(1));
-  EXPECT_TRUE(nodes_.IsUnwanted(evictions.front()));
+  const Eviction eviction = TheOnlyEviction();
+  EXPECT_TRUE(nodes_.IsUnwanted(eviction));
   TakeBack();
-  EXPECT_FALSE(nodes_.IsUnwanted(evictions.front()));
+  EXPECT_FALSE(nodes_.IsUnwanted(eviction));
 }
 TEST_F(OtherPodTest, ItIsNotUnwantedWhenItsAgentHasGoneAway) {
   Kill();
-  const std::vector<Eviction> evictions = Round();
-  ASSERT_THAT(evictions, SizeIs(1));
+  const Eviction eviction = TheOnlyEviction();
   nodes_.OnDisconnected(kNode);
-  EXPECT_FALSE(nodes_.IsUnwanted(evictions.front()));
+  EXPECT_FALSE(nodes_.IsUnwanted(eviction));
 }
 TEST_F(OtherPodTest, ItCanBeEvicted) {
   Kill();
@@ -665,12 +658,11 @@ TEST_F(OtherPodTest, NotWhileItsAgentIsAway) {
 }
 TEST_F(OtherPodTest, ThatABudgetKeepsItIsTold) {
   Kill();
-  const std::vector<Eviction> evictions = Round();
-  ASSERT_THAT(evictions, SizeIs(1));
+  const Eviction eviction = TheOnlyEviction();
   heard_.reports.clear();
-  nodes_.OnAnswer(evictions.front(), absl::UnavailableError("no server"));
+  nodes_.OnAnswer(eviction, absl::UnavailableError("no server"));
   EXPECT_THAT(heard_.reports, IsEmpty());
-  nodes_.OnAnswer(evictions.front(), absl::FailedPreconditionError("the disruption budget b"));
+  nodes_.OnAnswer(eviction, absl::FailedPreconditionError("the disruption budget b"));
   const v1::TaskReport report = heard_.TheReport();
   EXPECT_EQ(report.failed_op(), 300);
   EXPECT_EQ(report.error(), "the disruption budget b");

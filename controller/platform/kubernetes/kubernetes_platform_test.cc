@@ -36,7 +36,7 @@ class Engine final : public PlatformListener, public NodeSpeaker {
     MutexLock lock(mutex_);
     if (!unwanted_.empty()) as_ordered();
     std::vector<Eviction> evicted;
-    if (needed_by && !jobs_.contains(*needed_by)) return evicted;
+    if (needed_by_ && !jobs_.contains(*needed_by_)) return evicted;
     for (const PodTask& task : now.tasks) {
       if (unwanted_.contains(task.id.job))
         evicted.push_back({task.id.job, task.pod, task.uid, at_once, saved, only_ask});
@@ -59,17 +59,19 @@ class Engine final : public PlatformListener, public NodeSpeaker {
                                  [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return asked_ > 0; }));
   }
   JobId HighestJob() override { return highest; }
+  // Set before the start alone: the platform's thread reads them.
   JobId highest{0};
   // Called in each round in which something is to be evicted.
   std::function<void()> as_ordered = [] {};
   bool at_once = false;  // evicted
   bool saved = false;    // they are
   bool only_ask = false;
-  bool taken_back_late = false;    // evictions, while the round's calls are made
-  std::optional<JobId> needed_by;  // they are wanted only as long as this job is there
-  void Evict(JobId job) {
+  bool taken_back_late = false;  // evictions, while the round's calls are made
+  // With `needed_by`: only as long as that job is there.
+  void Evict(JobId job, std::optional<JobId> needed_by = {}) {
     MutexLock lock(mutex_);
     unwanted_.insert(job);
+    needed_by_ = needed_by;
   }
   // The next one has begun. After two of them a whole round has passed that saw what was there before.
   ClusterNow AwaitRound() {
@@ -115,6 +117,7 @@ class Engine final : public PlatformListener, public NodeSpeaker {
   std::map<JobId, ManagedJob> jobs_ ABSL_GUARDED_BY(mutex_);
   std::map<NodeId, ManagedNode> nodes_ ABSL_GUARDED_BY(mutex_);
   std::set<JobId> unwanted_ ABSL_GUARDED_BY(mutex_);
+  std::optional<JobId> needed_by_ ABSL_GUARDED_BY(mutex_);
   ClusterNow now_ ABSL_GUARDED_BY(mutex_);
   int rounds_ ABSL_GUARDED_BY(mutex_) = 0;
   int heard_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -489,10 +492,9 @@ TEST_F(KubernetesPlatformTest, WhoIsNotNeededAnyMoreIsNotEvictedInTheSameRound) 
   AddPod("a", kDeadline);
   Start();
   engine_.AwaitJob(JobId(6), ManagedPhase::kWaiting);
-  engine_.needed_by = JobId(6);
   transport_.Hold("nodes", true);
   platform_->SetDesired(KeptFor(JobId(6), "n1"));
-  engine_.Evict(JobId(5));
+  engine_.Evict(JobId(5), JobId(6));
   for (int round = 0; round < 2; ++round) engine_.AwaitRound();
   transport_.Do([](FakeApiServer& server) { server.store().Remove("pods", {"d", "a"}); });
   engine_.Await([](const auto& jobs) { return !jobs.contains(JobId(6)); });

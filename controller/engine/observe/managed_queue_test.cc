@@ -381,6 +381,49 @@ TEST_F(PodsTest, ADeadlineThatIsTakenBackWhileAnAgentIsRestartedIsNoJob) {
   Pass(2s);
   EXPECT_FALSE(manager().desired.kept.contains(kExpress));
 }
+// A controller that has just begun knows from its journal who is in the way, and from the agent that it lives;
+// how fast its image can be written is told with the first heartbeat.
+class JustBegunTest : public PodsTest {
+ protected:
+  JustBegunTest() {
+    const ManagedJob batch = Pod(kBatchJob, ManagedPhase::kRunning);
+    Say(batch);
+    StartPod("a", kBatchJob, {v1::CHECKPOINT});
+    StartController();
+    v1::Hello hello;
+    hello.set_node("a");
+    hello.mutable_capacity()->set_slots(4);
+    hello.mutable_capacity()->set_memory(8LL << 30);
+    v1::TaskReport& task = *hello.add_tasks();
+    task.mutable_task()->set_job(kBatchJob.value());
+    task.mutable_task()->set_incarnation(1);
+    task.set_phase(v1::RUNNING);
+    task.set_memory(1 << 20);
+    EXPECT_TRUE(engine_->OnConnected(NodeId("a"), hello).ok());
+    Say(batch);
+    Say(Deadline(kExpress));
+  }
+  bool IsDecided() {
+    bool decided = false;
+    engine_->Read([&](const ClusterState& state) { decided = state.jobs.contains(kExpress); });
+    return decided;
+  }
+};
+
+TEST_F(JustBegunTest, ADeadlineWaitsUntilItIsKnownHowWhoIsInTheWayCanLeave) {
+  EXPECT_FALSE(IsDecided());
+  cluster_.Heartbeat("a");
+  Pass(2s);
+  ASSERT_TRUE(IsDecided());
+  EXPECT_THAT(manager().desired.kept.at(kExpress).nodes, ElementsAre(NodeId("a")));
+}
+TEST_F(JustBegunTest, ADeadlineIsRefusedWhenThatIsNotSaid) {
+  Pass(8s);
+  ASSERT_TRUE(IsDecided());
+  EXPECT_EQ(State(kExpress), JobState::kFailed);
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+}
+
 TEST_F(PodsTest, OneThatWaitsForNodesGetsThemWhenTheyAreFree) {
   Policy policy;
   policy.when_late = WhenLate::kQueue;

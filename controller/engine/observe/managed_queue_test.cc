@@ -282,6 +282,70 @@ TEST_F(PodsTest, AVictimWhosePodEndsIsEnded) {
   Gone(kExpress);
   EXPECT_EQ(State(kBatchJob), JobState::kKilling);
 }
+// Its pod is on its node, and nothing of it was seen to run when it was told to leave.
+class BeginningVictimTest : public PodsTest {
+ protected:
+  BeginningVictimTest() {
+    cluster_.holds_kill = {"a"};
+    cluster_.managed_phase = v1::LAUNCHING;
+    MakeWay();
+    EXPECT_EQ(State(kBatchJob), JobState::kKilling);
+  }
+  void ItIsSeenToRun() {
+    cluster_.managed_phase = v1::RUNNING;
+    StartPod("a", kBatchJob, {v1::KILL});
+  }
+};
+
+TEST_F(BeginningVictimTest, ItBeginsAfterAllWhenItsRequestIsOver) {
+  Gone(kExpress);
+  EXPECT_EQ(State(kBatchJob), JobState::kStarting);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kAbort), 1);
+  ItIsSeenToRun();
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+  EXPECT_TRUE(Job(kBatchJob).first_started);
+}
+TEST_F(BeginningVictimTest, ItRunsOnWhenItHasBegunMeanwhile) {
+  ItIsSeenToRun();
+  EXPECT_EQ(State(kBatchJob), JobState::kKilling);
+  Gone(kExpress);
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+  EXPECT_TRUE(Job(kBatchJob).first_started);
+}
+TEST_F(BeginningVictimTest, ThatItCouldNotBeStartedIsReadWhenItsRequestIsOver) {
+  Gone(kExpress);
+  ASSERT_EQ(State(kBatchJob), JobState::kStarting);
+  cluster_.Report(kBatchJob, v1::LAUNCH_FAILED);
+  Settle();
+  EXPECT_FALSE(HoldsNodes(State(kBatchJob)));
+}
+TEST_F(BeginningVictimTest, AnotherRequestMakesItLeaveAgain) {
+  Gone(kExpress);
+  ASSERT_EQ(State(kBatchJob), JobState::kStarting);
+  Say(Deadline(JobId(51)));
+  EXPECT_EQ(State(kBatchJob), JobState::kKilling);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kKill), 2);
+}
+TEST_F(BeginningVictimTest, OneThatMayNotGoBeginsAndAnotherMakesWay) {
+  RunADearerPodOnB();
+  cluster_.fail_kill = {"a"};
+  cluster_.Disconnect("a");
+  cluster_.Connect("a");  // it is told again
+  Settle();
+  EXPECT_TRUE(Job(kBatchJob).lost_methods.contains(Method::kKill));
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+}
+// Its agent holds no order to end it any more, but has begun to carry it out.
+TEST_F(BeginningVictimTest, WhatCannotBeTakenBackIsNot) {
+  cluster_.holds_kill.clear();
+  cluster_.slow_kill = {"a"};
+  cluster_.Disconnect("a");
+  cluster_.Connect("a");
+  Settle();
+  Gone(kExpress);
+  EXPECT_EQ(State(kBatchJob), JobState::kKilling);
+}
+
 TEST_F(PodsTest, AVictimOfWhichAPodEndsAlreadyDoesNotRunOnWhereAnotherMayNotGo) {
   cluster_.slow_kill = {"a"};
   MakeWay();
@@ -381,8 +445,8 @@ TEST_F(PodsTest, ADeadlineThatIsTakenBackWhileAnAgentIsRestartedIsNoJob) {
   Pass(2s);
   EXPECT_FALSE(manager().desired.kept.contains(kExpress));
 }
-// A controller that has just begun knows from its journal who is in the way, and from the agent that it lives;
-// how fast its image can be written is told with the first heartbeat.
+// A controller that has just begun knows from its journal who is in the way, and from the agent that it
+// lives; how fast its image can be written is told with the first heartbeat.
 class JustBegunTest : public PodsTest {
  protected:
   JustBegunTest() {

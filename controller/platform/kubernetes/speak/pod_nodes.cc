@@ -29,6 +29,8 @@ Duration PauseBefore(int failures) {
 
 bool IsKnown(v1::TaskPhase phase) { return phase != v1::TASK_PHASE_UNSPECIFIED; }
 
+bool Begins(v1::TaskPhase phase) { return phase == v1::LAUNCHING || phase == v1::RESTORING; }
+
 bool CouldNotStart(v1::TaskPhase phase) { return phase == v1::RESTORE_FAILED || phase == v1::LAUNCH_FAILED; }
 
 v1::ToAgent OrderTo(const TaskId& id) {
@@ -105,7 +107,8 @@ bool PodNodes::Hold(Hosted& task, const v1::ToAgent& command) {
   if (command.has_kill()) {
     task.unwanted = true;
     // Nothing of it has to be undone by its agent first.
-    const bool waits = task.pod && !task.pod->leaves && task.phase == v1::RUNNING && task.last.op() == 0;
+    const bool can_wait = Begins(task.phase) || (task.phase == v1::RUNNING && task.last.op() == 0);
+    const bool waits = task.pod && !task.pod->leaves && can_wait;
     if (!waits) return false;
     task.news |= !task.ending;
     task.ending = command;
@@ -245,7 +248,8 @@ void PodNodes::Complete(v1::TaskReport& report) const {
     report.set_error(found->second.why_refused);
   }
   // Until its agent is told, the order can be taken back (Abort).
-  if (found->second.ending && report.op() == 0) report.set_op(found->second.ending->op());
+  if (found->second.ending && (report.op() == 0 || Begins(report.phase())))
+    report.set_op(found->second.ending->op());
   if (!pod.not_saved.empty()) report.set_cannot_checkpoint(pod.not_saved);
 }
 

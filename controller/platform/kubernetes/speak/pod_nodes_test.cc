@@ -133,6 +133,24 @@ TEST_F(PodNodesTest, UntilThenItIsTakenBack) {
   EXPECT_THAT(agents_.orders, IsEmpty());
   EXPECT_EQ(heard_.TheReport().op(), 0);
 }
+// Its agent would have it end, and could not take that back.
+TEST_F(PodNodesTest, ItIsTakenBackAlsoFromOneThatOnlyBegins) {
+  for (const v1::TaskPhase phase : {v1::LAUNCHING, v1::RESTORING}) {
+    Run();
+    v1::TaskReport begins = Report(phase);
+    begins.set_op(100);
+    Say(begins);
+    Kill();
+    heard_.reports.clear();
+    EXPECT_THAT(Round(), SizeIs(1));
+    EXPECT_EQ(heard_.TheReport().op(), 300);
+    TakeBack();
+    heard_.reports.clear();
+    EXPECT_THAT(Round(), IsEmpty());
+    EXPECT_EQ(heard_.TheReport().op(), 100);
+    EXPECT_THAT(agents_.orders, IsEmpty());
+  }
+}
 TEST_F(PodNodesTest, WhatIsTakenBackIsNotUnwantedAnyMore) {
   Run();
   Kill();

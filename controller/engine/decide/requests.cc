@@ -154,9 +154,14 @@ void Requests::WithdrawOrders() {
   }
   for (const JobRecord* job : leaving) {
     // Nobody is to be ended for a request that is back in the queue, and where the manager does not start it
-    // by itself nothing is kept for it, which a victim would be saved for.
+    // by itself nothing is kept for it, which a victim would be saved for. Nor is anything kept for one
+    // without a plan that works: others would have what a pod leaves that is evicted then.
     const bool is_ended = job->state == JobState::kKilling;
+    const bool is_evicted = is_ended && IsExternallyManaged(*job);
     const bool needed = std::any_of(requests.begin(), requests.end(), [&](const JobRecord* request) {
+      if (is_evicted && !HoldsNodes(request->state) &&
+          (request->plans.empty() || request->plans.back().nodes.empty()))
+        return false;
       const bool is_kept = !is_ended && OwnershipOf(request->spec).queue_starts_requests;
       return IsFor(*request, job->nodes) && (is_kept || !IsQueued(*request));
     });

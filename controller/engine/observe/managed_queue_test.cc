@@ -261,6 +261,15 @@ TEST_F(PodsTest, AVictimRunsOnWhenItsRequestIsBackInTheQueue) {
   ASSERT_TRUE(Job(kExpress).plans.back().queued) << Job(kExpress).plans.back().refusal;
   EXPECT_EQ(State(kBatchJob), JobState::kRunning);
 }
+TEST_F(PodsTest, AVictimRunsOnWhenItsRequestHasNoPlanThatWorks) {
+  cluster_.slow_kill = {"a"};
+  MakeWay();
+  ASSERT_EQ(State(kBatchJob), JobState::kKilling);
+  SayNode(0);
+  ASSERT_THAT(Job(kExpress).plans.back().nodes, IsEmpty());
+  ASSERT_FALSE(Job(kExpress).plans.back().queued);
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+}
 TEST_F(PodsTest, AVictimThatIsBeingSavedRunsOnToo) {
   policy_.when_late = WhenLate::kBestEffort;
   engine_->SetPolicy(policy_);

@@ -85,6 +85,9 @@ std::string DescribeMove(const JobMoved& e) {
       return "could not be frozen and continues" + Because(e);
     case JobEvent::kSaveFailed:
       return "did not save itself and continues" + Because(e);
+    case JobEvent::kStartGoesOn:
+    case JobEvent::kRestoreGoesOn:
+      return "begins after all" + Because(e);
   }
   return "?";
 }

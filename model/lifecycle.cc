@@ -101,7 +101,9 @@ constexpr Row kTable[] = {
     {S::kRestoring, E::kSucceeded, S::kDone},
     {S::kRestoring, E::kFailed, S::kFailed},
 
-    {S::kKilling, E::kThawed, S::kRunning},  // nothing was done yet, and need not or cannot be done
+    {S::kKilling, E::kThawed, S::kRunning},        // nothing was done yet, and need not or cannot be done
+    {S::kKilling, E::kStartGoesOn, S::kStarting},  // nor was it seen running
+    {S::kKilling, E::kRestoreGoesOn, S::kRestoring},
     {S::kKilling, E::kRequeued, S::kPending},
     {S::kKilling, E::kReleased, S::kParked},
     {S::kKilling, E::kCancelled, S::kCancelled},
@@ -118,7 +120,8 @@ constexpr const char* kEventNames[] = {
     "place",          "order-suspend",  "order-resume", "order-dump", "commit",        "order-save",
     "order-kill",     "started",        "start-failed", "frozen",     "freeze-failed", "thawed",
     "dump-failed",    "stays-frozen",   "continued",    "released",   "save-failed",   "restored",
-    "restore-failed", "restart-needed", "requeued",     "cancelled",  "succeeded",     "failed"};
+    "restore-failed", "restart-needed", "requeued",     "cancelled",  "succeeded",     "failed",
+    "start-goes-on",  "restore-goes-on"};
 static_assert(std::size(kEventNames) == kJobEventCount);
 
 struct CheckpointRow {

@@ -53,8 +53,11 @@ enum class JobEvent {
   kCancelled,      // gone after a kill, for good
   kSucceeded,      // every task exited with 0
   kFailed,         // some task exited otherwise
+  // The order to end it was withdrawn before it had begun: it is as before.
+  kStartGoesOn,
+  kRestoreGoesOn,
 };
-inline constexpr int kJobEventCount = 24;
+inline constexpr int kJobEventCount = 26;
 
 // nullopt: the event means nothing in that state and must be ignored (a late report) or refused (an order).
 std::optional<JobState> Next(JobState state, JobEvent event);

@@ -76,7 +76,8 @@ TEST(Lifecycle, Restoring) {
 TEST(Lifecycle, Killing) {
   EXPECT_EQ(
       Cells(JobState::kKilling),
-      "thawed>running released>parked requeued>pending cancelled>cancelled succeeded>done failed>failed ");
+      "thawed>running released>parked requeued>pending cancelled>cancelled succeeded>done failed>failed "
+      "start-goes-on>starting restore-goes-on>restoring ");
 }
 TEST(Lifecycle, NothingLeavesATerminalState) {
   for (JobState s : {JobState::kDone, JobState::kFailed, JobState::kCancelled}) {

@@ -118,7 +118,7 @@ class FakeCluster final : public AgentLink {
     report.mutable_task()->set_rank(rank);
     report.mutable_task()->set_incarnation(incarnation);
     *report.mutable_spec() = spec;
-    report.set_phase(v1::RUNNING);
+    report.set_phase(managed_phase);
     report.set_started_us(ToMicros(clock_->Now() + clock_off));
     report.set_checkpoint(checkpoint);
     report.set_memory(memory);
@@ -243,6 +243,7 @@ class FakeCluster final : public AgentLink {
   std::set<std::string> slow_resume;     // nodes on which a frozen task takes its time to continue
   std::set<std::string> fail_kill;       // nodes on which a task may not be ended
   std::set<std::string> slow_kill;       // nodes on which a task that is to end stays
+  std::set<std::string> holds_kill;      // nodes on which it stays until its manager ends it
   std::set<std::string> long_notice;     // nodes on which notice of a freeze does not come to its end
   std::set<std::string> damaged;         // checkpoints whose images do not verify
   std::set<std::string> refused;         // checkpoints that criu does not take
@@ -259,6 +260,8 @@ class FakeCluster final : public AgentLink {
   int64_t local_disk_free = 100LL << 30, shared_disk_free = 100LL << 30;  // as every node says
   int64_t gpu_memory = 0;                                                 // of every task on GPUs
   int64_t gpu_lock_us = 0;                                                // that every task expects
+  // Of a manager's task, as it is reported first.
+  v1::TaskPhase managed_phase = v1::RUNNING;
 
  private:
   using Key = std::pair<NodeId, TaskId>;
@@ -393,7 +396,7 @@ class FakeCluster final : public AgentLink {
         report.set_phase(keep_running_[{node, id}] ? v1::RUNNING : v1::CHECKPOINTED);
         break;
       case v1::ToAgent::kAbort:
-        report.set_phase(whole());
+        if (report.phase() != v1::LAUNCHING) report.set_phase(whole());
         break;
       case v1::ToAgent::kResume:
         if (slow_resume.contains(node.value())) return;
@@ -435,6 +438,10 @@ class FakeCluster final : public AgentLink {
           break;
         }
         if (slow_kill.contains(node.value())) break;
+        if (holds_kill.contains(node.value())) {
+          report.set_op(command.op());
+          break;
+        }
         if (report.phase() == v1::EXITED) break;
         report.set_phase(v1::EXITED);
         report.set_exit_signal(15);

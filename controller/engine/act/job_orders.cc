@@ -68,9 +68,13 @@ void JobOrders::Act(const JobRecord& job) {
     };
     // Running under an operation: it has been told that it will be frozen. A kill does not wait for that.
     const bool told = phase == v1::RUNNING && seen.report.op() != 0 && job.state != JobState::kKilling;
+    // It begins, and is to be ended as soon as its manager does: that has been withdrawn.
+    const bool begins_after_all = IsBeginning(job.state) && !OwnershipOf(job.spec).siding_starts &&
+                                  IsLive(phase) && IsAfterItsStart(job, seen.report.op());
     const bool as_ordered = seen.report.op() >= op && seen.report.op() < op + kOpsPerOrder;
     // What an earlier order still holds is undone.
-    if (IsEarlierDump(job, seen.report) || (told && !(job.state == JobState::kSuspending && as_ordered))) {
+    if (IsEarlierDump(job, seen.report) || begins_after_all ||
+        (told && !(job.state == JobState::kSuspending && as_ordered))) {
       if (seen.report.op() != 0) command.set_op(seen.report.op());
       command.mutable_abort();
       orders_.Send(job.nodes[rank], ClusterView::TaskOf(job, rank), std::move(command));

@@ -142,7 +142,7 @@ void Requests::WithdrawOrders() {
   for (const auto& [id, job] : state_.index.requests()) requests.push_back(job);
   for (const auto& [id, job] : state_.index.unsettled()) {
     if (job->state == JobState::kKilling) {
-      if (IsNotEndedYet(*job)) leaving.push_back(job);
+      if (MayGoOn(*job)) leaving.push_back(job);
       continue;
     }
     // An order that takes a while before it stops the job can be withdrawn.
@@ -154,15 +154,20 @@ void Requests::WithdrawOrders() {
   }
   for (const JobRecord* job : leaving) {
     // Nobody is to be ended for a request that is back in the queue, and where the manager does not start it
-    // by itself nothing is kept for it, which a victim would be saved for.
+    // by itself nothing is kept for it, which a victim would be saved for. Nor is anything kept for one
+    // without a plan that works: others would have what a pod leaves that is evicted then.
     const bool is_ended = job->state == JobState::kKilling;
+    const bool is_evicted = is_ended && IsExternallyManaged(*job);
     const bool needed = std::any_of(requests.begin(), requests.end(), [&](const JobRecord* request) {
+      if (is_evicted && !HoldsNodes(request->state) &&
+          (request->plans.empty() || request->plans.back().nodes.empty()))
+        return false;
       const bool is_kept = !is_ended && OwnershipOf(request->spec).queue_starts_requests;
       return IsFor(*request, job->nodes) && (is_kept || !IsQueued(*request));
     });
     if (needed && !job->in_ram) continue;
     JobMoved move;
-    move.event = job->state == JobState::kKilling      ? JobEvent::kThawed
+    move.event = job->state == JobState::kKilling      ? GoesOnBy(*job)
                  : job->state == JobState::kSuspending ? JobEvent::kFreezeFailed
                  : job->in_ram                         ? JobEvent::kStaysFrozen
                                                        : JobEvent::kDumpFailed;
@@ -173,17 +178,13 @@ void Requests::WithdrawOrders() {
 
 // An order to end it for a request that nobody has carried out: its node is away, or its pod could not be
 // evicted so far. If it was carried out unheard of, its end is taken for a loss, and it starts again.
-bool Requests::IsNotEndedYet(const JobRecord& job) const {
-  if (!HasBegun(job)) return false;  // it would count as running, and whether it ever did would not be seen
+bool Requests::MayGoOn(const JobRecord& job) const {
   if (job.current.request == JobId() || job.current.for_good || job.current.over_limit) return false;
+  if (IsExternallyManaged(job)) return manager_.RunsInQueue(job.id) && cluster_.IsNotEndedYet(job);
   const std::vector<int> ranks = cluster_.LiveRanks(job);
-  if (ranks.empty()) return false;
-  if (!IsExternallyManaged(job)) {
-    return std::none_of(ranks.begin(), ranks.end(),
-                        [&](int rank) { return cluster_.Seen(job, rank).connected; });
-  }
-  return manager_.RunsInQueue(job.id) && std::all_of(ranks.begin(), ranks.end(), [&](int rank) {
-           return cluster_.Seen(job, rank).phase() == v1::RUNNING;
+  // Whether one that had not begun ever did would not be seen.
+  return HasBegun(job) && !ranks.empty() && std::none_of(ranks.begin(), ranks.end(), [&](int rank) {
+           return cluster_.Seen(job, rank).connected;
          });
 }
 

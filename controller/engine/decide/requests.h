@@ -71,7 +71,7 @@ class Requests {
   void WithdrawOrders();
 
  private:
-  bool IsNotEndedYet(const JobRecord& job) const;
+  bool MayGoOn(const JobRecord& job) const;
   void Order(const Plan& plan, const PlanStep& step);
   bool OrderWhatIsDue(const JobRecord& request);
   bool MayLeaveNow(const JobRecord& job) const;

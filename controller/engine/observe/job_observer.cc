@@ -411,16 +411,16 @@ bool JobObserver::ObserveSave(const JobRecord& job) {
 // plan's is given again and again.
 bool JobObserver::ObserveKillRefused(const JobRecord& job) {
   if (job.current.request == JobId() || job.current.for_good || job.current.over_limit) return false;
-  if (!HasBegun(job) || (IsExternallyManaged(job) && !manager_.RunsInQueue(job.id))) return false;
+  if (IsExternallyManaged(job) ? !manager_.RunsInQueue(job.id) : !HasBegun(job)) return false;
+  if (!cluster_.IsNotEndedYet(job)) return false;
   std::string why;
   for (int rank : cluster_.LiveRanks(job)) {
     const TaskSeen seen = cluster_.Seen(job, rank);
-    if (seen.phase() != v1::RUNNING) return false;
     if (seen.report.failed_op() >= OpOf(job)) why = absl::StrCat(On(job, rank), ": ", seen.report.error());
   }
   if (why.empty()) return false;
   recorder_.Record(job.id, MethodLost{Method::kKill, why, clock_.Now() + kRefusedPause});
-  recorder_.Move(job, Moved(JobEvent::kThawed, why));
+  recorder_.Move(job, Moved(GoesOnBy(job), why));
   return true;
 }
 

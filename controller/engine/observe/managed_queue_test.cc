@@ -261,6 +261,15 @@ TEST_F(PodsTest, AVictimRunsOnWhenItsRequestIsBackInTheQueue) {
   ASSERT_TRUE(Job(kExpress).plans.back().queued) << Job(kExpress).plans.back().refusal;
   EXPECT_EQ(State(kBatchJob), JobState::kRunning);
 }
+TEST_F(PodsTest, AVictimRunsOnWhenItsRequestHasNoPlanThatWorks) {
+  cluster_.slow_kill = {"a"};
+  MakeWay();
+  ASSERT_EQ(State(kBatchJob), JobState::kKilling);
+  SayNode(0);
+  ASSERT_THAT(Job(kExpress).plans.back().nodes, IsEmpty());
+  ASSERT_FALSE(Job(kExpress).plans.back().queued);
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+}
 TEST_F(PodsTest, AVictimThatIsBeingSavedRunsOnToo) {
   policy_.when_late = WhenLate::kBestEffort;
   engine_->SetPolicy(policy_);
@@ -282,6 +291,70 @@ TEST_F(PodsTest, AVictimWhosePodEndsIsEnded) {
   Gone(kExpress);
   EXPECT_EQ(State(kBatchJob), JobState::kKilling);
 }
+// Its pod is on its node, and nothing of it was seen to run when it was told to leave.
+class BeginningVictimTest : public PodsTest {
+ protected:
+  BeginningVictimTest() {
+    cluster_.holds_kill = {"a"};
+    cluster_.managed_phase = v1::LAUNCHING;
+    MakeWay();
+    EXPECT_EQ(State(kBatchJob), JobState::kKilling);
+  }
+  void ItIsSeenToRun() {
+    cluster_.managed_phase = v1::RUNNING;
+    StartPod("a", kBatchJob, {v1::KILL});
+  }
+};
+
+TEST_F(BeginningVictimTest, ItBeginsAfterAllWhenItsRequestIsOver) {
+  Gone(kExpress);
+  EXPECT_EQ(State(kBatchJob), JobState::kStarting);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kAbort), 1);
+  ItIsSeenToRun();
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+  EXPECT_TRUE(Job(kBatchJob).first_started);
+}
+TEST_F(BeginningVictimTest, ItRunsOnWhenItHasBegunMeanwhile) {
+  ItIsSeenToRun();
+  EXPECT_EQ(State(kBatchJob), JobState::kKilling);
+  Gone(kExpress);
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+  EXPECT_TRUE(Job(kBatchJob).first_started);
+}
+TEST_F(BeginningVictimTest, ThatItCouldNotBeStartedIsReadWhenItsRequestIsOver) {
+  Gone(kExpress);
+  ASSERT_EQ(State(kBatchJob), JobState::kStarting);
+  cluster_.Report(kBatchJob, v1::LAUNCH_FAILED);
+  Settle();
+  EXPECT_FALSE(HoldsNodes(State(kBatchJob)));
+}
+TEST_F(BeginningVictimTest, AnotherRequestMakesItLeaveAgain) {
+  Gone(kExpress);
+  ASSERT_EQ(State(kBatchJob), JobState::kStarting);
+  Say(Deadline(JobId(51)));
+  EXPECT_EQ(State(kBatchJob), JobState::kKilling);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kKill), 2);
+}
+TEST_F(BeginningVictimTest, OneThatMayNotGoBeginsAndAnotherMakesWay) {
+  RunADearerPodOnB();
+  cluster_.fail_kill = {"a"};
+  cluster_.Disconnect("a");
+  cluster_.Connect("a");  // it is told again
+  Settle();
+  EXPECT_TRUE(Job(kBatchJob).lost_methods.contains(Method::kKill));
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+}
+// Its agent holds no order to end it any more, but has begun to carry it out.
+TEST_F(BeginningVictimTest, WhatCannotBeTakenBackIsNot) {
+  cluster_.holds_kill.clear();
+  cluster_.slow_kill = {"a"};
+  cluster_.Disconnect("a");
+  cluster_.Connect("a");
+  Settle();
+  Gone(kExpress);
+  EXPECT_EQ(State(kBatchJob), JobState::kKilling);
+}
+
 TEST_F(PodsTest, AVictimOfWhichAPodEndsAlreadyDoesNotRunOnWhereAnotherMayNotGo) {
   cluster_.slow_kill = {"a"};
   MakeWay();
@@ -381,6 +454,49 @@ TEST_F(PodsTest, ADeadlineThatIsTakenBackWhileAnAgentIsRestartedIsNoJob) {
   Pass(2s);
   EXPECT_FALSE(manager().desired.kept.contains(kExpress));
 }
+// A controller that has just begun knows from its journal who is in the way, and from the agent that it
+// lives; how fast its image can be written is told with the first heartbeat.
+class JustBegunTest : public PodsTest {
+ protected:
+  JustBegunTest() {
+    const ManagedJob batch = Pod(kBatchJob, ManagedPhase::kRunning);
+    Say(batch);
+    StartPod("a", kBatchJob, {v1::CHECKPOINT});
+    StartController();
+    v1::Hello hello;
+    hello.set_node("a");
+    hello.mutable_capacity()->set_slots(4);
+    hello.mutable_capacity()->set_memory(8LL << 30);
+    v1::TaskReport& task = *hello.add_tasks();
+    task.mutable_task()->set_job(kBatchJob.value());
+    task.mutable_task()->set_incarnation(1);
+    task.set_phase(v1::RUNNING);
+    task.set_memory(1 << 20);
+    EXPECT_TRUE(engine_->OnConnected(NodeId("a"), hello).ok());
+    Say(batch);
+    Say(Deadline(kExpress));
+  }
+  bool IsDecided() {
+    bool decided = false;
+    engine_->Read([&](const ClusterState& state) { decided = state.jobs.contains(kExpress); });
+    return decided;
+  }
+};
+
+TEST_F(JustBegunTest, ADeadlineWaitsUntilItIsKnownHowWhoIsInTheWayCanLeave) {
+  EXPECT_FALSE(IsDecided());
+  cluster_.Heartbeat("a");
+  Pass(2s);
+  ASSERT_TRUE(IsDecided());
+  EXPECT_THAT(manager().desired.kept.at(kExpress).nodes, ElementsAre(NodeId("a")));
+}
+TEST_F(JustBegunTest, ADeadlineIsRefusedWhenThatIsNotSaid) {
+  Pass(8s);
+  ASSERT_TRUE(IsDecided());
+  EXPECT_EQ(State(kExpress), JobState::kFailed);
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+}
+
 TEST_F(PodsTest, OneThatWaitsForNodesGetsThemWhenTheyAreFree) {
   Policy policy;
   policy.when_late = WhenLate::kQueue;

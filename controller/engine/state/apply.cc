@@ -224,6 +224,7 @@ class Applier {
     Move(job, e);
     if (IsCheckpointing(job.state) && !IsCheckpointing(*next)) AbandonCheckpoint(job, under_way);
     job.state = *next;
+    if (job.state != JobState::kKilling) job.beginning.reset();
     job.state_since = event_.at;
     job.reason = e.reason;
     // It was leaving its nodes and stays, or has been found there: what runs is not held.
@@ -356,8 +357,16 @@ class Applier {
         [[fallthrough]];
       case JobEvent::kOrderSuspend:
       case JobEvent::kOrderSave:
-      case JobEvent::kOrderKill:
         Order(job, e);
+        break;
+      case JobEvent::kOrderKill:
+        if (IsBeginning(job.state)) job.beginning = JobRecord::Beginning{job.state, job.current};
+        Order(job, e);
+        break;
+      case JobEvent::kStartGoesOn:
+      case JobEvent::kRestoreGoesOn:
+        if (job.beginning) job.current = job.beginning->place;
+        job.displaced_by = JobId();
         break;
       case JobEvent::kOrderDump:
         Order(job, e);

@@ -124,6 +124,36 @@ TEST_F(ApplyTest, FromTheBeginningItHasAllOfIt) {
   EXPECT_EQ(RanFor(job(), now_), 0s);
 }
 
+TEST_F(ApplyTest, OneThatIsNotToEndAfterAllBeginsAsItWasTo) {
+  FeedPlace();
+  Feed(JobEvent::kOrderKill);
+  Feed(JobEvent::kStartGoesOn);
+  EXPECT_EQ(job().state, JobState::kStarting);
+  EXPECT_EQ(job().current.event, JobEvent::kPlace);
+  EXPECT_FALSE(job().first_started);
+  Feed(JobEvent::kStarted);
+  EXPECT_TRUE(job().first_started);
+}
+TEST_F(ApplyTest, AlsoOneThatIsRestored) {
+  FeedPlace();
+  Feed(JobEvent::kStarted);
+  FeedDump("c1");
+  Feed(JobEvent::kCommit);
+  Feed(JobEvent::kReleased);
+  FeedPlace("c1");
+  Feed(JobEvent::kOrderKill);
+  Feed(JobEvent::kRestoreGoesOn);
+  EXPECT_EQ(job().state, JobState::kRestoring);
+  EXPECT_EQ(job().current.checkpoint, CheckpointId("c1"));
+}
+TEST_F(ApplyTest, OneThatHasEndedAsOrderedDoesNotBeginAfterAll) {
+  FeedPlace();
+  Feed(JobEvent::kOrderKill);
+  EXPECT_TRUE(job().beginning);
+  Feed(JobEvent::kRequeued);
+  EXPECT_FALSE(job().beginning);
+}
+
 TEST_F(ApplyTest, AKeyIsForgottenWithItsJob) {
   Feed(JobSubmitted{JobSpec(), "key"});
   EXPECT_EQ(state_.keyed.size(), 1u);

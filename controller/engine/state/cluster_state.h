@@ -86,6 +86,12 @@ struct JobRecord {
 
   // The order under way (kSuspending .. kKilling), as recorded with it.
   JobMoved current;
+  // Where that is to end what had not begun: what it goes back to if the order is withdrawn.
+  struct Beginning {
+    JobState state;  // kStarting, kRestoring
+    JobMoved place;
+  };
+  std::optional<Beginning> beginning;
   // The request whose nodes this job gave up, while that request waits or runs; 0: none.
   JobId displaced_by;
   std::vector<NodeId> target;  // restore here (migrate)

@@ -65,6 +65,17 @@ bool ClusterView::IsSeenRunning(const JobRecord& job) const {
   });
 }
 
+bool ClusterView::IsNotEndedYet(const JobRecord& job) const {
+  if (!HasBegun(job) && !job.beginning) return false;
+  const std::vector<int> ranks = LiveRanks(job);
+  return !ranks.empty() && std::all_of(ranks.begin(), ranks.end(), [&](int rank) {
+    const TaskSeen seen = Seen(job, rank);
+    if (seen.phase() == v1::RUNNING) return true;
+    const bool begins = seen.phase() == v1::LAUNCHING || seen.phase() == v1::RESTORING;
+    return begins && !HasBegun(job) && IsAfterItsStart(job, seen.report.op());
+  });
+}
+
 bool ClusterView::HaveAllSaved(const JobRecord& job) const {
   const std::vector<int> ranks = LiveRanks(job);
   return std::all_of(ranks.begin(), ranks.end(),

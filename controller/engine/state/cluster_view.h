@@ -42,6 +42,9 @@ class ClusterView {
   std::vector<int> LiveRanks(const JobRecord& job) const;
   // All of its ranks that have not exited are seen running, by agents that are there to say so.
   bool IsSeenRunning(const JobRecord& job) const;
+  // Nothing has been done yet with any task of a cluster manager's job that is to be ended: they run, or,
+  // where the job has not begun, are still on their way to it, and that order can be taken back.
+  bool IsNotEndedYet(const JobRecord& job) const;
   // All of its ranks that have not exited have saved themselves, and ended.
   bool HaveAllSaved(const JobRecord& job) const;
   // Of a job that is committing.

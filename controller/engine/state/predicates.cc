@@ -94,6 +94,11 @@ bool IsReleasing(const JobRecord& job) {
 
 bool HasBegun(const JobRecord& job) { return job.running_since != Time{}; }
 
+JobEvent GoesOnBy(const JobRecord& job) {
+  if (!job.beginning) return JobEvent::kThawed;
+  return job.beginning->state == JobState::kStarting ? JobEvent::kStartGoesOn : JobEvent::kRestoreGoesOn;
+}
+
 bool IsArriving(JobState state) { return IsBeginning(state) || state == JobState::kResuming; }
 
 bool WaitsForItsNodes(const JobRecord& job) {
@@ -167,6 +172,8 @@ bool IsOfOrder(const JobRecord& job, int64_t op) {
   const int64_t recorded = OpOfOrder(job, job.ordered_as);
   return op >= OpOf(job) || (op >= recorded && op < recorded + kOpsPerOrder);
 }
+
+bool IsAfterItsStart(const JobRecord& job, int64_t op) { return op >= OpOfOrder(job, 1); }
 
 bool HasCommitted(const JobRecord& job, const v1::TaskReport& task) {
   const int64_t committed = task.committed_op();

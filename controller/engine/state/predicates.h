@@ -30,6 +30,8 @@ bool KeepsItsNodes(const JobRecord& job);
 bool IsReleasing(const JobRecord& job);
 // All its tasks have been seen running since it was started or restored last.
 bool HasBegun(const JobRecord& job);
+// What is recorded of one that is to be ended when that is withdrawn: it goes back to where it was.
+JobEvent GoesOnBy(const JobRecord& job);
 // Will be running in a moment, and can be taken off its nodes then.
 bool IsArriving(JobState state);
 // A request that has been planned and not been granted.
@@ -68,6 +70,8 @@ inline constexpr int64_t kOpsPerOrder = 100;
 // Whether an agent's operation belongs to the order under way. It may have been told of it before a copy of
 // the journal was put back, under the number that the order had then.
 bool IsOfOrder(const JobRecord& job, int64_t op);
+// Of an order after that by which a cluster manager's task is started.
+bool IsAfterItsStart(const JobRecord& job, int64_t op);
 // The task's image counts that was ordered. After a copy of the journal was put back, that of a dump before
 // may have counted under the same order, which is dumped again.
 bool HasCommitted(const JobRecord& job, const v1::TaskReport& task);

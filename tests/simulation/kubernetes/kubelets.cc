@@ -26,6 +26,11 @@ Json ReadyIs(bool ready, const std::string& reason) {
   return Json::array({{{"type", "Ready"}, {"status", ready ? "True" : "Unknown"}, {"reason", reason}}});
 }
 
+// The status of a pod that has ended, which no kubelet calls ready.
+Json Ended(const std::string& phase) {
+  return {{"phase", phase}, {"conditions", Json::array({{{"type", "Ready"}, {"status", "False"}}})}};
+}
+
 }  // namespace
 
 Kubelets::Kubelets(Lab& lab, Cluster& cluster, Containers& containers)
@@ -153,7 +158,7 @@ void Kubelets::OnExit(const Container& container, const char* phase) {
           if (pod == nullptr || IsOver(*pod)) return;
           machines_[node].runs.erase(uid);
           lab_.trace(node, ToString(name), " has ended");
-          SetPhase(name, uid, {{"phase", "Failed"}});
+          SetPhase(name, uid, Ended("Failed"));
         });
 }
 
@@ -171,9 +176,7 @@ void Kubelets::Succeed(const ObjectName& name, const std::string& uid, const std
   const bool told_to_end = now != nullptr && IsDeleting(*now) && !IsOfRuntimeClass(*now);
   if (now == nullptr || told_to_end || IsOver(*now) || !machines_[node].runs.erase(uid)) return;
   lab_.trace(node, ToString(name), " has done its work");
-  Json status = {{"phase", "Succeeded"},
-                 {"conditions", Json::array({{{"type", "Ready"}, {"status", "False"}}})}};
-  SetPhase(name, uid, std::move(status));
+  SetPhase(name, uid, Ended("Succeeded"));
   on_done(*now);
 }
 
@@ -184,8 +187,7 @@ void Kubelets::EndPod(const ObjectName& name, const std::string& uid, const std:
   machines_[node].taken_in.erase(uid);
   containers_.End(uid);
   if (!ran || IsOver(*pod) || lab_.random.Chance(0.5)) return Remove(name, uid, node);
-  SetPhase(name, uid,
-           {{"phase", "Failed"}, {"conditions", Json::array({{{"type", "Ready"}, {"status", "False"}}})}});
+  SetPhase(name, uid, Ended("Failed"));
   After(node, lab_.random.Between(5ms, 500ms), [this, name, uid, node] { Remove(name, uid, node); });
 }
 
@@ -232,8 +234,7 @@ bool Kubelets::Disrupt(const ObjectName& name, const std::string& reason) {
   const auto say = [this, name, uid, reason] {
     const FakeStore::Value now = Look(name, uid);
     if (now == nullptr || IsOver(*now)) return;
-    Json status = {{"phase", "Failed"},
-                   {"conditions", Json::array({{{"type", "Ready"}, {"status", "False"}}})}};
+    Json status = Ended("Failed");
     // Of later versions some say no more than this.
     if (reason == "Evicted" && lab_.random.Chance(0.3)) {
       status["conditions"].push_back({{"type", "DisruptionTarget"}, {"status", "True"}});
@@ -269,7 +270,7 @@ bool Kubelets::Crash(const ObjectName& name) {
     containers_.Kill(uid);
   } else {
     machines_[node].runs.erase(uid);
-    SetPhase(name, uid, {{"phase", "Failed"}});
+    SetPhase(name, uid, Ended("Failed"));
   }
   return true;
 }
@@ -335,9 +336,9 @@ void Kubelets::Return(const std::string& node) {
       if (TextAt(*pod, {"status", "phase"}) == "Running" || machine.made.contains(uid)) {
         // What the runtime says of a container that ended with the machine.
         const Json unknown = {{"terminated", {{"exitCode", 255}, {"reason", "Unknown"}}}};
-        SetPhase(name, uid,
-                 {{"phase", "Failed"},
-                  {"containerStatuses", Json::array({{{"name", "main"}, {"state", unknown}}})}});
+        Json status = Ended("Failed");
+        status["containerStatuses"] = Json::array({{{"name", "main"}, {"state", unknown}}});
+        SetPhase(name, uid, std::move(status));
       } else {
         After(node, 50ms, [this, name = name, uid, node] { StartPod(name, uid, node); });
       }

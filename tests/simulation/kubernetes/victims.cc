@@ -38,6 +38,8 @@ bool Withdraws(const JobMoved& moved) {
     case JobEvent::kFreezeFailed:
     case JobEvent::kDumpFailed:
     case JobEvent::kStaysFrozen:
+    case JobEvent::kStartGoesOn:
+    case JobEvent::kRestoreGoesOn:
       return true;
     default:
       return false;

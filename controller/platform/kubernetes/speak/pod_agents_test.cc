@@ -188,6 +188,18 @@ TEST_F(PodAgentsTest, AKillIsTakenBackUntilThePodIsBeingDeleted) {
   Round();
   EXPECT_EQ(heard_.TheReport().phase(), v1::EXITED) << "not lost: it has been ended as it was ordered";
 }
+TEST_F(PodAgentsTest, AlsoOfOneThatOnlyBegins) {
+  AddPod(/*started=*/false);
+  Round();
+  heard_.reports.clear();
+  Kill();
+  EXPECT_THAT(Round(), SizeIs(1));
+  EXPECT_EQ(heard_.TheReport().op(), 300);
+  heard_.reports.clear();
+  Order([](v1::ToAgent& command) { command.mutable_abort(); });
+  EXPECT_THAT(Round(), IsEmpty());
+  EXPECT_EQ(heard_.TheReport().op(), 0);
+}
 TEST_F(PodAgentsTest, WhatABudgetForbidsIsSaidAndTriedAgain) {
   RunPod();
   Kill();

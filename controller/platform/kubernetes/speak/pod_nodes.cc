@@ -29,6 +29,8 @@ Duration PauseBefore(int failures) {
 
 bool IsKnown(v1::TaskPhase phase) { return phase != v1::TASK_PHASE_UNSPECIFIED; }
 
+bool Begins(v1::TaskPhase phase) { return phase == v1::LAUNCHING || phase == v1::RESTORING; }
+
 bool CouldNotStart(v1::TaskPhase phase) { return phase == v1::RESTORE_FAILED || phase == v1::LAUNCH_FAILED; }
 
 v1::ToAgent OrderTo(const TaskId& id) {
@@ -90,7 +92,7 @@ void PodNodes::Send(const NodeId& node, v1::ToAgent command) {
         std::any_of(others_.begin(), others_.end(), [&](const PodTask& pod) { return pod.id == id; });
     const auto task = hosted_.find(id);
     const bool leaves = command.has_dump() && !command.dump().keep_running();
-    const bool held = task != hosted_.end() && Hold(task->second, command);
+    const bool held = task != hosted_.end() && task->second.node == node && Hold(task->second, command);
     if (is_other) orders_.emplace_back(node, command);
     if (is_other || held || leaves || command.has_kill()) Ring();
     if (is_other || held) return;
@@ -105,7 +107,8 @@ bool PodNodes::Hold(Hosted& task, const v1::ToAgent& command) {
   if (command.has_kill()) {
     task.unwanted = true;
     // Nothing of it has to be undone by its agent first.
-    const bool waits = task.pod && !task.pod->leaves && task.phase == v1::RUNNING && task.last.op() == 0;
+    const bool can_wait = Begins(task.phase) || (task.phase == v1::RUNNING && task.last.op() == 0);
+    const bool waits = task.pod && !task.pod->leaves && can_wait;
     if (!waits) return false;
     task.news |= !task.ending;
     task.ending = command;
@@ -171,6 +174,7 @@ absl::Status PodNodes::OnConnected(const NodeId& node, const v1::Hello& hello) {
     // The kubelet gives its pods this much, and no more.
     *told.mutable_capacity() = ToProto(there->second);
     std::erase_if(let_start_, [&](const auto& pod) { return pod.second == node; });
+    std::erase_if(replaced_, [&](const auto& task) { return task.first.first == node; });
     for (auto& [id, task] : hosted_) {
       if (task.node != node) continue;
       task.phase = v1::TASK_PHASE_UNSPECIFIED;
@@ -218,14 +222,21 @@ void PodNodes::OnDisconnected(const NodeId& node) {
 
 void PodNodes::Take(const NodeId& node, const v1::TaskReport& report) {
   const TaskId id = IdOf(report);
+  if (!IsLive(report.phase()) && replaced_.erase({node, id}) > 0) Ring();
   auto found = hosted_.find(id);
   // Its pod went while nobody could tell its agent.
   if (found == hosted_.end() && IsLive(report.phase()))
     found = hosted_.emplace(id, Hosted{node, report.pod_uid()}).first;
   if (found == hosted_.end()) return;
   Hosted& task = found->second;
+  const bool is_another = task.node != node || (!report.pod_uid().empty() && task.uid != report.pod_uid());
   // One without it is of no task: there is none of this name.
-  if (task.node != node || (!report.pod_uid().empty() && task.uid != report.pod_uid())) return;
+  if (is_another && IsLive(report.phase()) && !report.pod_uid().empty()) {
+    if (replaced_.try_emplace({node, id}, Replaced{report.pod_uid()}).second) Ring();
+    return;
+  }
+  if (is_another) return;
+  replaced_.erase({node, id});  // another order had been there first
   const bool news = task.phase != report.phase() || task.leaves != report.leaves();
   task.phase = report.phase();
   task.leaves = report.leaves();
@@ -239,13 +250,15 @@ void PodNodes::Complete(v1::TaskReport& report) const {
   const auto found = hosted_.find(IdOf(report));
   if (found == hosted_.end() || !found->second.pod) return;
   const PodTask& pod = *found->second.pod;
+  if (!report.pod_uid().empty() && report.pod_uid() != pod.uid) return;
   *report.mutable_spec() = ToProto(pod.spec);
   if (found->second.refused > report.failed_op()) {
     report.set_failed_op(found->second.refused);
     report.set_error(found->second.why_refused);
   }
   // Until its agent is told, the order can be taken back (Abort).
-  if (found->second.ending && report.op() == 0) report.set_op(found->second.ending->op());
+  if (found->second.ending && (report.op() == 0 || Begins(report.phase())))
+    report.set_op(found->second.ending->op());
   if (!pod.not_saved.empty()) report.set_cannot_checkpoint(pod.not_saved);
 }
 
@@ -340,6 +353,11 @@ void PodNodes::Observe(const ClusterNow& cluster) {
     task.told.reset();
   }
   std::erase_if(hosted_, [](const auto& task) { return !task.second.pod && !IsLive(task.second.phase); });
+  for (auto& [name, task] : replaced_) {
+    task.stays = plain.contains(task.uid);
+    task.is_gone = std::none_of(cluster.tasks.begin(), cluster.tasks.end(),
+                                [&, &uid = task.uid](const PodTask& pod) { return pod.uid == uid; });
+  }
 }
 
 // Of the pods that nobody is told of those that agents can save, can restore, or know already.
@@ -356,7 +374,10 @@ void PodNodes::TakeHosted() {
     }
     Hosted& task = hosted_[pod.id];
     // Another pod with the same number: one that went before its start was recorded.
-    if (task.node != pod.node || task.uid != pod.uid) task = Hosted{pod.node, pod.uid};
+    if (task.node != pod.node || task.uid != pod.uid) {
+      if (IsLive(task.phase)) replaced_[{task.node, pod.id}] = Replaced{task.uid};
+      task = Hosted{pod.node, pod.uid};
+    }
     if (!task.pod || task.pod->succeeded != pod.succeeded || task.pod->disrupted != pod.disrupted)
       task.told.reset();
     task.pod = std::move(pod);
@@ -371,9 +392,9 @@ bool PodNodes::HasFailed(const Hosted& task) {
   return task.pod && task.pod->succeeded && !*task.pod->succeeded;
 }
 
-bool PodNodes::IsDue(Hosted& task, Time now) {
-  if (task.told && now < *task.told + kSayAgain && now >= *task.told) return false;
-  task.told = now;
+bool PodNodes::IsDue(std::optional<Time>& told, Time now) {
+  if (told && now < *told + kSayAgain && now >= *told) return false;
+  told = now;
   return true;
 }
 
@@ -381,8 +402,9 @@ bool PodNodes::IsDue(Hosted& task, Time now) {
 void PodNodes::OrderStarts(Time now, Orders& orders) {
   for (auto& [id, task] : hosted_) {
     const bool waits = task.pod && !task.pod->is_over() && !IsKnown(task.phase) &&
-                       task.pod->next.how != How::kNotYet && connected_.contains(task.node);
-    if (waits && IsDue(task, now)) orders.emplace_back(task.node, StartOf(*task.pod));
+                       task.pod->next.how != How::kNotYet && connected_.contains(task.node) &&
+                       !replaced_.contains({task.node, id});
+    if (waits && IsDue(task.told, now)) orders.emplace_back(task.node, StartOf(*task.pod));
   }
 }
 
@@ -391,9 +413,14 @@ void PodNodes::OrderEnds(Time now, Orders& orders) {
   for (auto& [id, task] : hosted_) {
     const bool can_only_be_removed = task.leaves && (task.stays || HasFailed(task));
     const bool ended = (!task.pod || task.pod->is_over()) && !can_only_be_removed;
-    if (ended && IsLive(task.phase) && connected_.contains(task.node) && IsDue(task, now))
+    if (ended && IsLive(task.phase) && connected_.contains(task.node) && IsDue(task.told, now))
       orders.emplace_back(task.node,
                           GoneOf(id, task.pod ? task.pod->succeeded : std::nullopt, task.stays.has_value()));
+  }
+  for (auto& [name, task] : replaced_) {
+    const auto& [node, id] = name;
+    if (task.is_gone && connected_.contains(node) && IsDue(task.told, now))
+      orders.emplace_back(node, GoneOf(id, std::nullopt, task.stays));
   }
 }
 

@@ -71,6 +71,13 @@ class PodNodes final : public PodSpeaker {
     std::optional<Time> told;    // when its agent was last told what is still to be told
     std::optional<Time> failed;  // when it was first seen that it cannot be started
   };
+  // A task of an agent's whose pod went, and whose name another pod has by now.
+  struct Replaced {
+    std::string uid;  // of its own pod
+    bool is_gone = false;
+    bool stays = false;
+    std::optional<Time> told;
+  };
   // To start a job, in a row.
   struct Failures {
     int count = 0;
@@ -101,7 +108,7 @@ class PodNodes final : public PodSpeaker {
   // Its pod has, and the cluster has not ended it.
   static bool HasFailed(const Hosted& task);
   // Whether it is time to say it, for the first time or again.
-  static bool IsDue(Hosted& task, Time now);
+  static bool IsDue(std::optional<Time>& told, Time now);
   void Ring() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   AgentLink& agents_;
@@ -115,6 +122,7 @@ class PodNodes final : public PodSpeaker {
   std::map<NodeId, Resources> nodes_ ABSL_GUARDED_BY(mutex_);
   std::set<NodeId> connected_ ABSL_GUARDED_BY(mutex_);  // their agents are, and the engine has been told
   std::map<TaskId, Hosted> hosted_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::pair<NodeId, TaskId>, Replaced> replaced_ ABSL_GUARDED_BY(mutex_);
   std::vector<PodTask> others_ ABSL_GUARDED_BY(mutex_);  // that agents know nothing of
   Orders orders_ ABSL_GUARDED_BY(mutex_);                // to those
   std::map<JobId, Failures> failures_ ABSL_GUARDED_BY(mutex_);

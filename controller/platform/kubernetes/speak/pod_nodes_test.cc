@@ -133,6 +133,24 @@ TEST_F(PodNodesTest, UntilThenItIsTakenBack) {
   EXPECT_THAT(agents_.orders, IsEmpty());
   EXPECT_EQ(heard_.TheReport().op(), 0);
 }
+// Its agent would have it end, and could not take that back.
+TEST_F(PodNodesTest, ItIsTakenBackAlsoFromOneThatOnlyBegins) {
+  for (const v1::TaskPhase phase : {v1::LAUNCHING, v1::RESTORING}) {
+    Run();
+    v1::TaskReport begins = Report(phase);
+    begins.set_op(100);
+    Say(begins);
+    Kill();
+    heard_.reports.clear();
+    EXPECT_THAT(Round(), SizeIs(1));
+    EXPECT_EQ(heard_.TheReport().op(), 300);
+    TakeBack();
+    heard_.reports.clear();
+    EXPECT_THAT(Round(), IsEmpty());
+    EXPECT_EQ(heard_.TheReport().op(), 100);
+    EXPECT_THAT(agents_.orders, IsEmpty());
+  }
+}
 TEST_F(PodNodesTest, WhatIsTakenBackIsNotUnwantedAnyMore) {
   Run();
   Kill();
@@ -489,12 +507,55 @@ TEST_F(PodNodesTest, NorWhenItIsFoundAgain) {
   Round();
   EXPECT_THAT(heard_.reports, IsEmpty());
 }
-TEST_F(PodNodesTest, AnotherPodOfTheSameNumberIsAnotherTask) {
+
+// ---- Pods that came in the place of others before their start was recorded, and have their number. ----
+
+// An agent starts nothing of a name that it has.
+TEST_F(PodNodesTest, AnotherPodOfTheSameNumberIsStartedWhenTheFirstIsGone) {
   Run();
   now_.tasks.front().uid = "uid-other";
   Round();
   ASSERT_THAT(agents_.orders, SizeIs(1));
+  EXPECT_TRUE(agents_.orders.front().second.has_pod_gone());
+  agents_.orders.clear();
+  Say(v1::LOST);
+  Round();
+  ASSERT_THAT(agents_.orders, SizeIs(1));
   EXPECT_EQ(agents_.orders.front().second.pod().uid(), "uid-other");
+}
+TEST_F(PodNodesTest, AlsoWhereTheFirstWentWhileNobodyLooked) {
+  AddPod().uid = "uid-other";
+  Round();
+  ASSERT_TRUE(Connect(v1::RESTORING).ok());
+  Round();
+  ASSERT_THAT(agents_.orders, SizeIs(1));
+  EXPECT_TRUE(agents_.orders.front().second.has_pod_gone());
+  time_ += std::chrono::seconds(5);
+  Round();
+  EXPECT_THAT(agents_.orders, SizeIs(2)) << "it is told again";
+}
+TEST_F(PodNodesTest, OnAnotherNodeItIsStartedAtOnce) {
+  const NodeId other("n2");
+  now_.machines.push_back({other, "uid-n2", Resources{4000, Bytes{1 << 30}, 0}});
+  Run();
+  ASSERT_TRUE(nodes_.OnConnected(other, {}).ok());
+  now_.tasks.front().uid = "uid-other";
+  now_.tasks.front().node = other;
+  Round();
+  ASSERT_THAT(agents_.nodes(), ElementsAre(other, kNode));
+  EXPECT_TRUE(agents_.orders.front().second.has_launch());
+  EXPECT_TRUE(agents_.orders.back().second.has_pod_gone());
+  Kill();
+  EXPECT_THAT(Round(), IsEmpty()) << "what is ordered of the first is not for the second";
+}
+TEST_F(PodNodesTest, OneThatIsThereIsNotSaidToBeGone) {
+  Run();
+  PodTask first = now_.tasks.front();
+  first.id.incarnation = 9;
+  now_.tasks.front().uid = "uid-other";
+  now_.tasks.push_back(first);
+  Round();
+  for (const auto& [node, order] : agents_.orders) EXPECT_FALSE(order.has_pod_gone());
 }
 
 // ---- Budgets. ----

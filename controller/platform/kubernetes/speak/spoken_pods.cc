@@ -38,8 +38,7 @@ v1::TaskReport SpokenPods::ReportOf(const PodTask& task) const {
                    : task.started   ? v1::RUNNING
                                     : v1::LAUNCHING);
   // Until its end is on its way, the order can be taken back (Abort).
-  if (const auto order = unwanted_.find(task.id);
-      order != unwanted_.end() && task.started && !task.leaves && !task.is_over())
+  if (const auto order = unwanted_.find(task.id); order != unwanted_.end() && !task.leaves && !task.is_over())
     report.set_op(order->second);
   report.set_memory(task.spec.per_node.memory.value);
   if (task.started) report.set_started_us(ToMicros(*task.started));
@@ -96,7 +95,7 @@ void SpokenPods::Obey(const NodeOrder& order, AgentEvents& events) {
       if (found != tasks_.end()) {
         if (IsGone(found->second.report.phase())) {
           Tell(found->second, events);
-        } else if (!found->second.leaves && found->second.report.phase() == v1::RUNNING) {
+        } else if (!found->second.leaves) {
           found->second.report.set_op(command.op());
           Tell(found->second, events);
         }

@@ -27,7 +27,7 @@ export interface Move {
 }
 
 const WAYS: Record<string, Way> = {'order-suspend': 'suspend', 'order-dump': 'checkpoint', 'order-save': 'own save', 'order-kill': 'kill'};
-const STAYED = new Set(['freeze-failed', 'dump-failed', 'save-failed', 'continued']);
+const STAYED = new Set(['freeze-failed', 'dump-failed', 'save-failed', 'continued', 'start-goes-on', 'restore-goes-on']);
 const ENDED = new Set(['succeeded', 'failed', 'cancelled']);
 const BACK = new Set(['started', 'restored', 'thawed']);
 // What the job is in behind an event; an order by which it goes on leaving is in none.

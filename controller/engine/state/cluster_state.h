@@ -84,6 +84,8 @@ struct JobRecord {
   std::string reason;
   std::optional<JobHeld> held;  // it gets no nodes; see there
 
+  std::optional<OrderWaits> waiting_order;
+
   // The order under way (kSuspending .. kKilling), as recorded with it.
   JobMoved current;
   // The request whose nodes this job gave up, while that request waits or runs; 0: none.

@@ -1,6 +1,8 @@
 // Events in words, for `sidingctl events` and the logs.
 #include "model/event.h"
 
+#include <iterator>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -92,6 +94,8 @@ std::string DescribeMove(const JobMoved& e) {
   return "?";
 }
 
+constexpr const char* kVerbs[] = {"suspend", "checkpoint", "vacate", "migrate"};
+
 struct Kind {
   std::string operator()(const JobSubmitted&) { return "submitted"; }
   std::string operator()(const JobMoved& e) { return e.interrupted ? "interrupted" : ToString(e.event); }
@@ -109,6 +113,7 @@ struct Kind {
   std::string operator()(const BecamePreemptible&) { return "became-preemptible"; }
   std::string operator()(const JobHeld& e) { return e.held ? "held" : "unheld"; }
   std::string operator()(const JobUpdated&) { return "updated"; }
+  std::string operator()(const OrderWaits& e) { return e.waits ? "order-waits" : "order-withdrawn"; }
   std::string operator()(const Noted&) { return "note"; }
   std::string operator()(const JobsForgotten&) { return "forgotten"; }
   std::string operator()(const JournalRestored&) { return "restored"; }
@@ -177,6 +182,13 @@ struct Words {
                                                  : absl::StrCat("walltime ", FormatDuration(*e.walltime)));
     return absl::StrCat("has ", absl::StrJoin(parts, " and "), " now, says ", e.by);
   }
+  std::string operator()(const OrderWaits& e) {
+    const std::string verb = ToString(e.order.verb);
+    if (!e.waits) return absl::StrCat("the ", verb, " that waited is not carried out: ", e.why);
+    return absl::StrCat(verb, e.order.target.empty() ? "" : absl::StrCat(" to ", Join(e.order.target)),
+                        ", asked for by ", e.by, ", waits until its work has been saved, and until ",
+                        FormatTime(e.until), " at the latest");
+  }
   std::string operator()(const Noted& e) { return e.text; }
   std::string operator()(const JobsForgotten& e) {
     return absl::StrCat(e.jobs.size(), e.jobs.size() == 1 ? " job that" : " jobs that",
@@ -189,6 +201,15 @@ struct Words {
 };
 
 }  // namespace
+
+std::string ToString(HandVerb verb) { return kVerbs[static_cast<int>(verb)]; }
+
+std::optional<HandVerb> ParseHandVerb(const std::string& name) {
+  for (size_t i = 0; i < std::size(kVerbs); ++i) {
+    if (kVerbs[i] == name) return static_cast<HandVerb>(i);
+  }
+  return std::nullopt;
+}
 
 std::string KindOf(const Event& event) { return std::visit(Kind(), event.body); }
 std::string Describe(const Event& event) { return std::visit(Words(), event.body); }

@@ -2,6 +2,7 @@
 // they come to. Plain values.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -148,10 +149,32 @@ struct JobUpdated {
   std::string by;
 };
 
-using EventBody =
-    std::variant<JobSubmitted, JobMoved, RankExited, RequestPlanned, RequestRefused, MethodLost,
-                 CheckpointChanged, NodeCordoned, Noted, TasksChanged, JobsForgotten, JournalRestored,
-                 NodeLost, TasksGone, MethodRegained, BecamePreemptible, TasksLeft, JobHeld, JobUpdated>;
+// What is said to a job that has nodes, besides that it is to end.
+enum class HandVerb : uint8_t { kSuspend, kCheckpoint, kVacate, kMigrate };
+std::string ToString(HandVerb verb);
+std::optional<HandVerb> ParseHandVerb(const std::string& name);
+struct HandOrder {
+  HandVerb verb = HandVerb::kVacate;
+  Tier tier = Tier::kShared;   // kCheckpoint, kVacate
+  std::vector<NodeId> target;  // kMigrate; empty: any others with room
+  bool operator==(const HandOrder&) const = default;
+};
+// The job's work is being saved while it runs on, and the order is carried out when that has ended. Not
+// waits: it is not, and why. Whatever else is ordered, and the end of the job's stay on its nodes, takes it
+// back as well.
+struct OrderWaits {
+  bool waits = true;
+  HandOrder order;
+  Time until;  // later it is not carried out any more
+  std::string by;
+  bool by_operator = false;
+  std::string why;
+};
+
+using EventBody = std::variant<JobSubmitted, JobMoved, RankExited, RequestPlanned, RequestRefused, MethodLost,
+                               CheckpointChanged, NodeCordoned, Noted, TasksChanged, JobsForgotten,
+                               JournalRestored, NodeLost, TasksGone, MethodRegained, BecamePreemptible,
+                               TasksLeft, JobHeld, JobUpdated, OrderWaits>;
 struct Event {
   int64_t seq = 0;  // from 1, each one more than the last
   Time at;

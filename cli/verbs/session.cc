@@ -117,7 +117,8 @@ absl::StatusOr<v1::Job> Follow(Session& session, int64_t id,
   for (;;) {
     SIDING_ASSIGN_OR_RETURN(v1::Job job, session.client().Job(id));
     const bool done = over(job);
-    const std::string what = job.has_progress() ? ProgressText(job.progress()) : job.waits_for();
+    std::string what = job.has_progress() ? ProgressText(job.progress()) : "";
+    absl::StrAppend(&what, what.empty() || job.waits_for().empty() ? "" : "; ", job.waits_for());
     const std::string line =
         absl::StrCat("job ", id, ": ", job.state(), what.empty() || done ? "" : ": ", done ? "" : what);
     const auto now = std::chrono::steady_clock::now();

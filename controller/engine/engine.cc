@@ -170,44 +170,35 @@ absl::StatusOr<Time> Engine::WouldStart(const Caller&, const JobSpec& spec) {
 absl::Status Engine::Suspend(const Caller& caller, JobId id) {
   return impl_->OnJob(caller, id, [&](Deciders& decide, const JobRecord& job) -> absl::Status {
     SIDING_RETURN_IF_ERROR(decide.verbs.MayFreeze(caller, job));
-    return decide.verbs.Suspend(job);
+    return decide.hand.Give(caller, job, {.verb = HandVerb::kSuspend});
   });
 }
 
 absl::Status Engine::Resume(const Caller& caller, JobId id) {
   return impl_->OnJob(caller, id, [&](Deciders& decide, const JobRecord& job) -> absl::Status {
     SIDING_RETURN_IF_ERROR(decide.verbs.MayFreeze(caller, job));
-    return decide.verbs.Resume(job);
+    return decide.hand.Withdraw(caller, job) ? absl::OkStatus() : decide.verbs.Resume(job);
   });
 }
 
 absl::StatusOr<CheckpointId> Engine::Checkpoint(const Caller& caller, JobId id, Tier tier) {
   CheckpointId checkpoint;
-  const auto decide = [&](Deciders& decide, const JobRecord& job) -> absl::Status {
-    SIDING_ASSIGN_OR_RETURN(const auto superseded, decide.quota.MakesRoomFor(caller, job));
-    SIDING_ASSIGN_OR_RETURN(checkpoint, decide.verbs.Checkpoint(job, tier));
-    decide.quota.GiveUpImages(superseded);
-    return absl::OkStatus();
-  };
-  SIDING_RETURN_IF_ERROR(impl_->OnJob(caller, id, decide));
+  SIDING_RETURN_IF_ERROR(impl_->OnJob(caller, id, [&](Deciders& decide, const JobRecord& job) {
+    checkpoint = CheckpointOf(job, job.checkpoint_count + 1);
+    return decide.hand.Give(caller, job, {.verb = HandVerb::kCheckpoint, .tier = tier});
+  }));
   return checkpoint;
 }
 
 absl::Status Engine::Vacate(const Caller& caller, JobId id, Tier tier) {
-  return impl_->OnJob(caller, id, [&](Deciders& decide, const JobRecord& job) -> absl::Status {
-    SIDING_ASSIGN_OR_RETURN(const auto superseded, decide.quota.MakesRoomFor(caller, job));
-    SIDING_RETURN_IF_ERROR(decide.verbs.Vacate(job, tier));
-    decide.quota.GiveUpImages(superseded);
-    return absl::OkStatus();
+  return impl_->OnJob(caller, id, [&](Deciders& decide, const JobRecord& job) {
+    return decide.hand.Give(caller, job, {.verb = HandVerb::kVacate, .tier = tier});
   });
 }
 
 absl::Status Engine::Migrate(const Caller& caller, JobId id, std::vector<NodeId> nodes) {
-  return impl_->OnJob(caller, id, [&](Deciders& decide, const JobRecord& job) -> absl::Status {
-    SIDING_ASSIGN_OR_RETURN(const auto superseded, decide.quota.MakesRoomFor(caller, job));
-    SIDING_RETURN_IF_ERROR(decide.verbs.Migrate(job, std::move(nodes)));
-    decide.quota.GiveUpImages(superseded);
-    return absl::OkStatus();
+  return impl_->OnJob(caller, id, [&](Deciders& decide, const JobRecord& job) {
+    return decide.hand.Give(caller, job, {.verb = HandVerb::kMigrate, .target = std::move(nodes)});
   });
 }
 

@@ -25,6 +25,7 @@
 #include "controller/engine/decide/batch_queue.h"
 #include "controller/engine/decide/checkpoints.h"
 #include "controller/engine/decide/ended_jobs.h"
+#include "controller/engine/decide/hand_orders.h"
 #include "controller/engine/decide/image_quota.h"
 #include "controller/engine/decide/node_loss.h"
 #include "controller/engine/decide/plan_watch.h"
@@ -98,6 +99,7 @@ struct Deciders {
         rescue(c, planning, checkpoints),
         node_loss(c),
         verbs(c, recovery, checkpoints, admission),
+        hand(c, verbs, quota),
         waits(c, recovery, planning, batch),
         returns(c, recovery, planning, admission, batch, way_backs) {}
 
@@ -115,6 +117,7 @@ struct Deciders {
   Rescue rescue;
   NodeLoss node_loss;
   Verbs verbs;
+  HandOrders hand;
   WaitReasons waits;
   ReturnForecasts returns;
 };

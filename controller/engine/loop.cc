@@ -43,7 +43,7 @@ absl::Status Engine::Impl::Advance() {
       agenda.jobs.erase(agenda.jobs.begin());
       const auto job = state_.state.jobs.find(id);
       if (job == state_.state.jobs.end()) continue;
-      while (observe_.job.Observe(job->second)) {
+      while (observe_.job.Observe(job->second) || decide_.hand.BeginWaiting(job->second)) {
       }
       decide_.checkpoints.ExpireCheckpoints(job->second);
       // What Observe() recorded put the job on the list again; it has been looked at already.
@@ -137,8 +137,8 @@ void Engine::Impl::Tick() {
   agenda.jobs.merge(agenda.next_tick);
   agenda.next_tick.clear();
   for (const auto& [id, job] : state_.state.unfinished) {
-    if (job->state != JobState::kRunning || decide_.walltime.EndOverdue(*job) ||
-        decide_.checkpoints.CheckpointOnSchedule(*job))
+    if (decide_.hand.WithdrawLate(*job) || job->state != JobState::kRunning ||
+        decide_.walltime.EndOverdue(*job) || decide_.checkpoints.CheckpointOnSchedule(*job))
       agenda.jobs.insert(id);
   }
   observe_.faults.EndPauses();

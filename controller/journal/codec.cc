@@ -45,6 +45,13 @@ static void from_json(const json& j, JobEvent& v) {
   v = *parsed;
 }
 
+static void to_json(json& j, HandVerb v) { j = ToString(v); }
+static void from_json(const json& j, HandVerb& v) {
+  auto parsed = ParseHandVerb(j.get<std::string>());
+  if (!parsed) throw std::invalid_argument("unknown verb '" + j.get<std::string>() + "'");
+  v = *parsed;
+}
+
 static void to_json(json& j, CheckpointState v) { j = ToString(v); }
 static void from_json(const json& j, CheckpointState& v) {
   auto parsed = ParseCheckpointState(j.get<std::string>());
@@ -208,6 +215,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JournalRestored, copied, last_jo
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(BecamePreemptible, why)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobHeld, held, by_operator, by)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobUpdated, priority, walltime, by)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(HandOrder, verb, tier, target)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(OrderWaits, waits, order, until, by, by_operator, why)
 
 namespace {
 
@@ -244,7 +253,8 @@ constexpr const char* kKinds[] = {"submitted",
                                   "became-preemptible",
                                   "tasks-left",
                                   "held",
-                                  "updated"};
+                                  "updated",
+                                  "order-waits"};
 static_assert(std::size(kKinds) == std::variant_size_v<EventBody>);
 
 template <size_t I = 0>

@@ -99,25 +99,27 @@ JobMoved FullMove() {
 
 // One of each kind, every field set.
 std::vector<EventBody> EveryBody() {
-  return {JobSubmitted{FullSpec()},
-          FullMove(),
-          RankExited{1, 2},
-          RequestPlanned{FullPlan()},
-          RequestRefused{FullSpec(), FullPlan()},
-          MethodLost{Method::kSuspend, "why", FromMicros(7)},
-          CheckpointChanged{CheckpointId("1.1"), CheckpointState::kDamaged, "pages"},
-          NodeCordoned{NodeId("n"), false},
-          Noted{"text", 3},
-          TasksChanged{{NodeId("n")}, 65536},
-          JobsForgotten{{JobId(1), JobId(2)}, JobId(9), {1, 2, 3, 4, 5.5, 6, 7}},
-          JournalRestored{7, JobId(1000)},
-          NodeLost{NodeId("n"), false, "ada"},
-          TasksGone{NodeId("n")},
-          MethodRegained{Method::kApp},
-          TasksLeft{NodeId("n")},
-          JobHeld{false, true, "ada"},
-          JobUpdated{-3, 90s, "ada"},
-          BecamePreemptible{"walltime of 1m00s is over"}};
+  return {
+      JobSubmitted{FullSpec()},
+      FullMove(),
+      RankExited{1, 2},
+      RequestPlanned{FullPlan()},
+      RequestRefused{FullSpec(), FullPlan()},
+      MethodLost{Method::kSuspend, "why", FromMicros(7)},
+      CheckpointChanged{CheckpointId("1.1"), CheckpointState::kDamaged, "pages"},
+      NodeCordoned{NodeId("n"), false},
+      Noted{"text", 3},
+      TasksChanged{{NodeId("n")}, 65536},
+      JobsForgotten{{JobId(1), JobId(2)}, JobId(9), {1, 2, 3, 4, 5.5, 6, 7}},
+      JournalRestored{7, JobId(1000)},
+      NodeLost{NodeId("n"), false, "ada"},
+      TasksGone{NodeId("n")},
+      MethodRegained{Method::kApp},
+      TasksLeft{NodeId("n")},
+      JobHeld{false, true, "ada"},
+      JobUpdated{-3, 90s, "ada"},
+      OrderWaits{false, {HandVerb::kMigrate, Tier::kLocal, {NodeId("n")}}, FromMicros(8), "ada", true, "w"},
+      BecamePreemptible{"walltime of 1m00s is over"}};
 }
 
 TEST(Codec, EveryKindOfEventIsTested) { EXPECT_EQ(EveryBody().size(), std::variant_size_v<EventBody>); }

@@ -64,16 +64,6 @@ absl::Status Verbs::MayFreeze(const Caller& caller, const JobRecord& job) const 
       absl::StrCat("only operators suspend and resume jobs of ", platform_.manager()));
 }
 
-absl::Status Verbs::Suspend(const JobRecord& job) {
-  if (job.state != JobState::kRunning) return NotInState(job, "only a running job can be suspended");
-  JobMoved move;
-  move.event = JobEvent::kOrderSuspend;
-  move.notice = NoticeOf(job);
-  move.reason = "asked for";
-  recorder_.Move(job, std::move(move));
-  return absl::OkStatus();
-}
-
 absl::Status Verbs::Resume(const JobRecord& job) {
   if (job.held) return NotInState(job, absl::StrCat("it ", WhoHolds(job), "; release it first"));
   if (job.state == JobState::kParked) return TryAgain(job);
@@ -91,15 +81,39 @@ absl::Status Verbs::Resume(const JobRecord& job) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<CheckpointId> Verbs::Checkpoint(const JobRecord& job, Tier tier) {
-  if (job.state != JobState::kRunning) return NotInState(job, "only a running job can be checkpointed");
-  SIDING_RETURN_IF_ERROR(MayBeSavedTo(job, tier));
-  JobMoved move = checkpoints_.OrderDump(job, tier);
-  move.keep_running = true;
-  move.reason = "asked for";
-  const CheckpointId id = move.checkpoint;
-  recorder_.Move(job, std::move(move));
-  return id;
+absl::StatusOr<JobMoved> Verbs::Begin(const JobRecord& job, const HandOrder& order) const {
+  const bool runs = job.state == JobState::kRunning || IsSavedRunning(job);
+  const bool is_there = runs || job.state == JobState::kSuspended;
+  JobMoved move;
+  switch (order.verb) {
+    case HandVerb::kSuspend:
+      if (!runs) return NotInState(job, "only a running job can be suspended");
+      move.event = JobEvent::kOrderSuspend;
+      move.notice = NoticeOf(job);
+      break;
+    case HandVerb::kCheckpoint:
+      if (!runs) return NotInState(job, "only a running job can be checkpointed");
+      SIDING_RETURN_IF_ERROR(MayBeSavedTo(job, order.tier));
+      move = checkpoints_.OrderDump(job, order.tier);
+      move.keep_running = true;
+      break;
+    case HandVerb::kVacate:
+      if (!is_there) return NotInState(job, "only a running or suspended job can leave its nodes");
+      SIDING_RETURN_IF_ERROR(MayBeSavedTo(job, order.tier));
+      SIDING_RETURN_IF_ERROR(MayLeaveAsItIs(job));
+      move = checkpoints_.OrderLeave(job, order.tier);
+      break;
+    case HandVerb::kMigrate: {
+      if (!is_there) return NotInState(job, "only a running or suspended job can be migrated");
+      SIDING_RETURN_IF_ERROR(MayLeaveAsItIs(job));
+      SIDING_ASSIGN_OR_RETURN(std::vector<NodeId> target, TargetFor(job, order.target));
+      move = checkpoints_.OrderLeave(job, Tier::kShared);
+      move.target = std::move(target);
+      break;
+    }
+  }
+  move.reason = order.verb == HandVerb::kMigrate ? "migration asked for" : "asked for";
+  return move;
 }
 
 // A manager holds what left while it was suspended.
@@ -114,23 +128,8 @@ absl::Status Verbs::MayLeaveAsItIs(const JobRecord& job) const {
   return absl::OkStatus();
 }
 
-absl::Status Verbs::Vacate(const JobRecord& job, Tier tier) {
-  if (job.state != JobState::kRunning && job.state != JobState::kSuspended) {
-    return NotInState(job, "only a running or suspended job can leave its nodes");
-  }
-  SIDING_RETURN_IF_ERROR(MayBeSavedTo(job, tier));
-  SIDING_RETURN_IF_ERROR(MayLeaveAsItIs(job));
-  JobMoved move = checkpoints_.OrderLeave(job, tier);
-  move.reason = "asked for";
-  recorder_.Move(job, std::move(move));
-  return absl::OkStatus();
-}
-
-absl::Status Verbs::Migrate(const JobRecord& job, std::vector<NodeId> nodes) {
-  if (job.state != JobState::kRunning && job.state != JobState::kSuspended) {
-    return NotInState(job, "only a running or suspended job can be migrated");
-  }
-  SIDING_RETURN_IF_ERROR(MayLeaveAsItIs(job));
+// Where the job is to go on: on the nodes that were named or, if none were, on others with room.
+absl::StatusOr<std::vector<NodeId>> Verbs::TargetFor(const JobRecord& job, std::vector<NodeId> nodes) const {
   const size_t need = job.spec.nodes;
   if (nodes.empty()) {
     for (const auto& [id, free] : accounts_.Room({})) {
@@ -166,11 +165,7 @@ absl::Status Verbs::Migrate(const JobRecord& job, std::vector<NodeId> nodes) {
           absl::StrCat("node ", node.value(), " is too small for job ", job.id.value()));
     }
   }
-  JobMoved move = checkpoints_.OrderLeave(job, Tier::kShared);
-  move.target = std::move(nodes);
-  move.reason = "migration asked for";
-  recorder_.Move(job, std::move(move));
-  return absl::OkStatus();
+  return nodes;
 }
 
 absl::Status Verbs::Restart(const Caller& caller, const JobRecord& job, bool running) {

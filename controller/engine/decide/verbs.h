@@ -39,11 +39,10 @@ class Verbs {
   // A cluster manager gives the slots of a suspended job to others, and takes them back without asking for
   // room: with it only its operators suspend and resume.
   absl::Status MayFreeze(const Caller& caller, const JobRecord& job) const;
-  absl::Status Suspend(const JobRecord& job);
   absl::Status Resume(const JobRecord& job);
-  absl::StatusOr<CheckpointId> Checkpoint(const JobRecord& job, Tier tier);
-  absl::Status Vacate(const JobRecord& job, Tier tier);
-  absl::Status Migrate(const JobRecord& job, std::vector<NodeId> nodes);
+  // What begins the order, of a job that may be told so: also of one whose work is being saved while it runs
+  // on, for afterwards.
+  absl::StatusOr<JobMoved> Begin(const JobRecord& job, const HandOrder& order) const;
   // From the beginning. `running`: also one that runs or is suspended.
   absl::Status Restart(const Caller& caller, const JobRecord& job, bool running);
   // A job that waits, or is on its way off its nodes, gets none until it is released.
@@ -59,6 +58,7 @@ class Verbs {
   absl::Status EndToRestart(const Caller& caller, const JobRecord& job);
   absl::Status MayRaisePriority(const Caller& caller, const JobRecord& job, int priority) const;
   absl::Status MayChangeWalltime(const Caller& caller, const JobRecord& job, Duration walltime) const;
+  absl::StatusOr<std::vector<NodeId>> TargetFor(const JobRecord& job, std::vector<NodeId> nodes) const;
   absl::Status MayBeSavedTo(const JobRecord& job, Tier tier) const;
   absl::Status MayLeaveAsItIs(const JobRecord& job) const;
 

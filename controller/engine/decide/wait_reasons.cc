@@ -31,6 +31,16 @@ std::string HeldText(const JobRecord& job) {
   return absl::StrCat(WhoHolds(job), " (sidingctl release ", job.id.value(), ")");
 }
 
+// One by hand that is carried out when what is under way has ended.
+std::string OrderText(const JobRecord& job) {
+  const OrderWaits& waiting = *job.waiting_order;
+  const std::string until = job.current.checkpoint == CheckpointId()
+                                ? "the program has saved itself"
+                                : absl::StrCat("checkpoint ", job.current.checkpoint.value(), " is made");
+  return absl::StrCat(ToString(waiting.order.verb), " waits until ", until, ", or until ",
+                      FormatTime(waiting.until), " at the latest");
+}
+
 std::string Needs(const JobSpec& spec) {
   return absl::StrCat(spec.nodes, spec.nodes == 1 ? " node" : " nodes", " with ", Words(spec.per_node));
 }
@@ -194,7 +204,10 @@ std::string WaitReasons::UntilWhoEnds(const Plan& plan) const {
 std::string WaitReasons::WhyHangs(const JobRecord& job) const {
   if (IsKnownFromQueueOnly(job)) return "";
   if (job.held && job.state == JobState::kSuspended) return HeldText(job);
-  if (const std::string away = WhoIsAway(job); !away.empty()) return "waits for " + away;
+  const std::string away = WhoIsAway(job);
+  if (job.waiting_order)
+    return absl::StrCat(OrderText(job), away.empty() ? "" : absl::StrCat("; waits for ", away));
+  if (!away.empty()) return "waits for " + away;
   switch (job.state) {
     case JobState::kKilling:
       return absl::StrCat("waits for its processes to end, until SIGKILL after ",

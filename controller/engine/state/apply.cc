@@ -87,6 +87,21 @@ void BackToTheStart(JobRecord& job, Time now, const std::string& why) {
   job.restart_reason = why;
 }
 
+// A step of one that the job goes on from where it is, whatever came of it.
+bool EndsSave(JobEvent event) {
+  switch (event) {
+    case JobEvent::kCommit:
+    case JobEvent::kContinued:
+    case JobEvent::kDumpFailed:
+    case JobEvent::kSaveFailed:
+    case JobEvent::kThawed:
+    case JobEvent::kStaysFrozen:
+      return true;
+    default:
+      return false;
+  }
+}
+
 class Applier {
  public:
   Applier(DurableState& state, const Event& event) : state_(state), event_(event) {}
@@ -191,6 +206,13 @@ class Applier {
     if (job->spec.kind == JobKind::kOnDemand) job->spec.hold = *e.walltime;
   }
 
+  void operator()(const OrderWaits& e) {
+    JobRecord* job = Find();
+    if (job == nullptr) return;
+    job->waiting_order = e.waits ? std::optional(e) : std::nullopt;
+    if (!e.waits) job->reason = Describe(event_);
+  }
+
   void operator()(const Noted& e) {
     JobRecord* job = Find();
     if (job != nullptr && e.rank >= 0) ++job->notes[e.rank];
@@ -227,6 +249,7 @@ class Applier {
     if (job.state != JobState::kKilling) job.beginning.reset();
     job.state_since = event_.at;
     job.reason = e.reason;
+    if (!EndsSave(e.event)) job.waiting_order.reset();
     // It was leaving its nodes and stays, or has been found there: what runs is not held.
     if (*next == JobState::kRunning) job.held.reset();
     if (IsTerminal(*next)) End(job, e);

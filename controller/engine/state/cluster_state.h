@@ -84,6 +84,8 @@ struct JobRecord {
   std::string reason;
   std::optional<JobHeld> held;  // it gets no nodes; see there
 
+  std::optional<OrderWaits> waiting_order;
+
   // The order under way (kSuspending .. kKilling), as recorded with it.
   JobMoved current;
   // Where that is to end what had not begun: what it goes back to if the order is withdrawn.

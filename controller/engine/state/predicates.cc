@@ -83,6 +83,12 @@ bool IsKnownFromQueueOnly(const JobRecord& job) {
 
 bool KeepsItsNodes(const JobRecord& job) { return job.in_ram && !OwnershipOf(job.spec).frozen_gives_way; }
 
+bool IsSavedRunning(const JobRecord& job) {
+  return (job.state == JobState::kDumping || job.state == JobState::kCommitting ||
+          job.state == JobState::kSaving) &&
+         job.current.keep_running;
+}
+
 bool IsReleasing(const JobRecord& job) {
   const bool gives_way = OwnershipOf(job.spec).frozen_gives_way;
   const bool ordered = (job.state == JobState::kSuspending && gives_way) || job.state == JobState::kDumping ||

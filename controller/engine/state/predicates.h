@@ -26,6 +26,8 @@ struct TaskSeen {
 v1::TaskReport WithShortTexts(v1::TaskReport report);
 // It is frozen, and its manager gives nobody its place before it has left.
 bool KeepsItsNodes(const JobRecord& job);
+// Its work is being saved where it is, and it runs on.
+bool IsSavedRunning(const JobRecord& job);
 // On its way off its nodes.
 bool IsReleasing(const JobRecord& job);
 // All its tasks have been seen running since it was started or restored last.

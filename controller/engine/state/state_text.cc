@@ -55,6 +55,7 @@ void Add(std::string& text, const JobRecord& job) {
   line("checkpoints ", IdsText(job.checkpoints), " ordered ", IdsText(job.ordered), " reason ", job.reason);
   line("current ", Text(job.current));
   if (job.beginning) line("beginning ", ToString(job.beginning->state), " ", Text(job.beginning->place));
+  if (job.waiting_order) line("waits ", EncodeEventBody(Event{0, {}, {}, *job.waiting_order}));
   if (job.held) line("held by ", job.held->by, job.held->by_operator ? ", operator" : "");
   for (const Plan& plan : job.plans) line("plan ", Text(plan));
 }

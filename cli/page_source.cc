@@ -12,8 +12,8 @@ namespace {
 
 using Stub = Controllers::Stub;
 
-// For an answer; a page waits for twice as long.
-constexpr Duration kToAnswer = std::chrono::seconds(10);
+// For an answer; a page waits a little longer.
+constexpr Duration kToAnswer = std::chrono::seconds(15);
 
 void LookOnce(Controllers& controllers) {
   controllers.Outlast(Duration(0), [](const absl::Status&) {});

@@ -52,9 +52,8 @@ void AddPage(CLI::App& app, Session& session) {
   page->add_option("--port", *port, "where it listens on 127.0.0.1; default: any that is free")
       ->check(CLI::Range(1, kHighestPort));
   page->footer(
-      "prints an address that opens the page once, in one browser. From elsewhere: ssh -L "
-      "PORT:127.0.0.1:PORT HOST "
-      "sidingctl page --port PORT");
+      "prints an address that opens the page once, in one browser. From elsewhere: ssh -t -L "
+      "7480:127.0.0.1:7480 HOST sidingctl page --port 7480");
   page->callback([&session, port] { session.run = [&session, port] { return Serve(session, *port); }; });
 }
 

@@ -66,11 +66,11 @@ HttpResponse Closed(const HttpRequest& request, const std::string& why) {
   HttpResponse response = Bare(401);
   response.content_type = "text/html; charset=utf-8";
   response.body = std::make_shared<const std::string>(absl::StrCat(
-      "<!doctype html><html lang=\"en\"><title>siding: not open</title><h1>This page is not open to "
+      "<!doctype html><html lang=\"en\"><title>siding: not open</title><main><h1>This page is not open to "
       "you</h1><p>",
       why,
       ".</p><p><code>sidingctl page</code> prints an address that opens the page, once, in one browser.</p>"
-      "<p>If this browser has opened it already: <a href=\"/\">go on to the page</a>.</p></html>\n"));
+      "<p>If this browser has opened it already: <a href=\"/\">go on to the page</a>.</p></main></html>\n"));
   response.headers.emplace_back("Cache-Control", "no-store");
   return response;
 }

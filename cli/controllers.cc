@@ -2,6 +2,7 @@
 
 #include <grpc/support/log.h>
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -20,6 +21,7 @@ namespace {
 constexpr auto kPatience = std::chrono::seconds(15);
 constexpr auto kBetweenRounds = std::chrono::milliseconds(250);
 constexpr auto kToConnect = std::chrono::seconds(2);
+constexpr auto kToLookUp = std::chrono::milliseconds(100);  // whether it is still wanted
 
 // A fresh MUNGE credential with each call.
 class MungeCredentials final : public grpc::MetadataCredentialsPlugin {
@@ -102,15 +104,40 @@ absl::Status Controllers::Reached(const Controller& controller) const {
     const grpc_connectivity_state state = controller.channel->GetState(/*try_to_connect=*/true);
     if (state == GRPC_CHANNEL_READY) return absl::OkStatus();
     if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) return absl::UnavailableError("it cannot be reached");
-    if (!controller.channel->WaitForStateChange(state, deadline))
-      return absl::UnavailableError("it does not answer");
+    const auto now = std::chrono::system_clock::now();
+    if (now >= deadline) return absl::UnavailableError("it does not answer");
+    if (IsCancelled()) return absl::CancelledError();
+    controller.channel->WaitForStateChange(state, std::min(deadline, now + kToLookUp));
   }
 }
 
-absl::Status Controllers::CallOne(Controller& controller, const Attempt& attempt) const {
+void Controllers::Cancel() {
+  MutexLock lock(mutex_);
+  cancelled_ = true;
+  if (under_way_ != nullptr) under_way_->TryCancel();
+}
+
+bool Controllers::IsCancelled() const {
+  MutexLock lock(mutex_);
+  return cancelled_;
+}
+
+grpc::Status Controllers::Make(const Attempt& attempt, Controller& controller, grpc::ClientContext& context) {
+  {
+    MutexLock lock(mutex_);
+    if (cancelled_) return grpc::Status(grpc::StatusCode::CANCELLED, "it is not wanted any more");
+    under_way_ = &context;
+  }
+  const grpc::Status status = attempt(*controller.stub, context);
+  MutexLock lock(mutex_);
+  under_way_ = nullptr;
+  return status;
+}
+
+absl::Status Controllers::CallOne(Controller& controller, const Attempt& attempt) {
   SIDING_RETURN_IF_ERROR(Dial(controller));
   grpc::ClientContext context;
-  const absl::Status status = FromGrpc(attempt(*controller.stub, context));
+  const absl::Status status = FromGrpc(Make(attempt, controller, context));
   if (!absl::IsUnavailable(status)) return status;
   const char* advice = ParseEndpoint(controller.address).remote ? "" : "; is sidingd running?";
   return absl::UnavailableError(
@@ -128,7 +155,7 @@ absl::Status Controllers::CallOneOf(const Attempt& attempt, Repeat repeat) {
     if (status.ok()) {
       grpc::ClientContext context;
       const auto asked = std::chrono::steady_clock::now();
-      status = FromGrpc(attempt(*controller.stub, context));
+      status = FromGrpc(Make(attempt, controller, context));
       if (!WentAway(status)) return status;
       if (Since(asked) > kPatience) {  // it has answered for long
         began = std::chrono::steady_clock::now();
@@ -140,6 +167,7 @@ absl::Status Controllers::CallOneOf(const Attempt& attempt, Repeat repeat) {
                                                status.message(), ")"));
       }
     }
+    if (IsCancelled()) return absl::CancelledError("it is not wanted any more");
     absl::StrAppend(&problems, problems.empty() ? "" : "; ", controller.address, ": ", status.message());
     controller.stub.reset();
     controller.channel.reset();

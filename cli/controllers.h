@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "cli/client.h"
+#include "common/mutex.h"
 #include "common/units.h"
 #include "siding/v1/api.grpc.pb.h"
 
@@ -18,7 +19,7 @@ namespace siding::cli {
 // Whether a call may be repeated if its outcome is unknown.
 enum class Repeat { kYes, kNo };
 
-// Not thread-safe.
+// Not thread-safe, but for Cancel().
 class Controllers {
  public:
   using Stub = v1::Siding::Stub;
@@ -33,9 +34,12 @@ class Controllers {
   // Makes the call where it is answered; see Client. Of one controller only there is one attempt, unless its
   // absence is to be outlasted.
   absl::Status Call(const Attempt& attempt, Repeat repeat);
-  // From now on calls wait for up to `absence` for a controller that answers. `away` is told once a call that
-  // none does; where there are several, only when a take-over would be done.
+  // From now on calls wait for up to `absence` for a controller that answers, and dial it anew; 0: each is
+  // looked for once. `away` is told once a call that none does; where there are several, only when a
+  // take-over would be done.
   void Outlast(Duration absence, OnAway away);
+  // The call that is under way ends with kCancelled, and so does each later one.
+  void Cancel() ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether a stream goes on that ended with its controller: at another one, or when that one is back.
   bool streams_go_on() const { return several() || away_ != nullptr; }
 
@@ -48,7 +52,10 @@ class Controllers {
   };
   absl::Status Dial(Controller& controller) const;
   absl::Status Reached(const Controller& controller) const;
-  absl::Status CallOne(Controller& controller, const Attempt& attempt) const;
+  grpc::Status Make(const Attempt& attempt, Controller& controller, grpc::ClientContext& context)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  bool IsCancelled() const ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status CallOne(Controller& controller, const Attempt& attempt);
   absl::Status CallOneOf(const Attempt& attempt, Repeat repeat);
 
   const Connection connection_;
@@ -56,6 +63,9 @@ class Controllers {
   size_t turn_ = 0;  // index of the controller that answered last
   Duration patience_;
   OnAway away_;  // null: absences are not outlasted
+  mutable Mutex mutex_;
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  grpc::ClientContext* under_way_ ABSL_GUARDED_BY(mutex_) = nullptr;
 };
 
 }  // namespace siding::cli

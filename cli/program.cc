@@ -175,6 +175,7 @@ int Run(int argc, const char* const* argv) {
   AddSlurm(app, session);
   AddCerts(app, session);
   AddBackup(app, session);
+  AddPage(app, session);
   AddCompletion(app, session);
   RefuseEmptyValues(app);
   const std::string without_value = OptionWithoutValue(argc, argv);

@@ -34,6 +34,7 @@
 #include "controller/policy_watcher.h"
 #include "controller/server.h"
 #include "page/server/page.h"
+#include "page/server/service_source.h"
 #include "policy/policy_file.h"
 
 namespace siding {
@@ -69,13 +70,15 @@ LeaseOptions LeaseFor(const ControllerConfig& config) {
 }
 
 // nullptr if none is wanted.
-absl::StatusOr<std::unique_ptr<page::PageServer>> ServePage(const ControllerConfig& config, ApiService& api,
-                                                            const Clock& clock) {
+absl::StatusOr<std::unique_ptr<page::PageServer>> ServePage(const ControllerConfig& config,
+                                                            page::Source& source, const Clock& clock) {
   if (config.page.empty()) return nullptr;
   page::HttpOptions options{.address = config.page,
                             .connections = config.limits.page_connections,
                             .connections_per_host = config.limits.page_connections_per_host};
-  return page::PageServer::Start(options, api, clock);
+  auto page = page::PageServer::Start(options, source, clock);
+  if (page.ok()) spdlog::info("the page is served at http://{}, read only", config.page);
+  return page;
 }
 
 absl::Status CheckPage(const ControllerConfig& config) {
@@ -165,7 +168,8 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
                             builder.RegisterService(&gateway);
                             builder.RegisterService(&grpc_api);
                           }));
-  SIDING_ASSIGN_OR_RETURN(std::unique_ptr<page::PageServer> page, ServePage(config, api, clock));
+  page::ServiceSource page_source(api);
+  SIDING_ASSIGN_OR_RETURN(std::unique_ptr<page::PageServer> page, ServePage(config, page_source, clock));
   SIDING_ASSIGN_OR_RETURN(const auto session, manager->Connect(engine));
 
   ExpiryWatch certificate(config.listen.empty() ? "" : config.tls.certificate, clock);

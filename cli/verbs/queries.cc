@@ -9,6 +9,7 @@
 #include "cli/keys.h"
 #include "cli/moment.h"
 #include "cli/verbs/verbs.h"
+#include "common/clock.h"
 #include "common/status.h"
 
 namespace siding::cli {

@@ -53,6 +53,7 @@ void AddPolicy(CLI::App& app, Session& session);       // policy check|show|relo
 void AddSlurm(CLI::App& app, Session& session);        // slurm cleanup
 void AddCerts(CLI::App& app, Session& session);        // certs init|controller|node|user
 void AddBackup(CLI::App& app, Session& session);       // backup
+void AddPage(CLI::App& app, Session& session);         // page
 void AddCompletion(CLI::App& app, Session& session);   // completion bash|zsh|fish
 
 // Follows a job until `over` says so, with a line of progress on stderr: redrawn on a terminal, a line a

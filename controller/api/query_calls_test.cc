@@ -120,6 +120,24 @@ TEST_F(QueryCallsTest, EventsSinceATime) {
   EXPECT_THAT(EventsSince(later), ElementsAre("cancelled"));
 }
 
+// So that events can be followed from now on, and a page knows whose it is.
+TEST_F(QueryCallsTest, TheSiteSaysWhoAsksAndWhichEventIsTheNewest) {
+  const auto site = [&](const UserIdentity& identity) {
+    v1::SiteInfo info;
+    EXPECT_TRUE(service_.Site({identity}, nullptr, &info).ok());
+    return info;
+  };
+  const int64_t before = site({1001, 1001, "bob"}).newest_event();
+  Submit("ada");
+  EXPECT_GT(site({1001, 1001, "bob"}).newest_event(), before);
+  EXPECT_EQ(site({1001, 1001, "bob"}).user(), "bob");
+  EXPECT_FALSE(site({1001, 1001, "bob"}).is_operator());
+  EXPECT_TRUE(site({1000, 1000, "ada"}).is_operator());
+  EXPECT_TRUE(site({0, 0, "root"}).is_operator());
+  EXPECT_EQ(site({kNobody, kNobody, "(page)"}).user(), "");
+  EXPECT_FALSE(site({kNobody, kNobody, "(page)"}).is_operator());
+}
+
 TEST_F(QueryCallsTest, AFollowerIsGivenNothingMoreOnceItHasGone) {
   Submit("ada");
   Submit("ada");

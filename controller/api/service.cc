@@ -477,10 +477,14 @@ absl::Status ApiService::Lose(const ApiCall& call, const v1::NodeRef* request, v
   return Reply(caller, __func__, engine_.Lose(caller, NodeId(request->name())));
 }
 
-absl::Status ApiService::Site(const ApiCall&, const v1::Empty*, v1::SiteInfo* response) {
+absl::Status ApiService::Site(const ApiCall& call, const v1::Empty*, v1::SiteInfo* response) {
   // All who can connect may know where to submit.
   response->set_cluster_manager(engine_.ClusterManager());
   response->set_now_us(ToMicros(engine_.Now()));
+  response->set_newest_event(NewestEvent());
+  const Caller caller = CallerOf(call);
+  if (caller.uid != kNobody) response->set_user(caller.user);
+  response->set_is_operator(caller.is_operator);
   return absl::OkStatus();
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/status.h"
 
 namespace siding::page {
 namespace {
@@ -22,7 +23,9 @@ std::string Mark(int64_t seq) { return absl::StrCat(": here\nid: ", seq, "\n\n")
 }  // namespace
 
 EventFeed::EventFeed(Source source, const Clock& clock)
-    : source_(std::move(source)), clock_(clock), last_beat_(clock.Now()), newest_(source_.newest()) {}
+    : source_(std::move(source)), clock_(clock), last_beat_(clock.Now()) {
+  if (const absl::Status status = ComeBack(); !status.ok()) Leave(status);
+}
 
 std::shared_ptr<ByteStream> EventFeed::Follow(std::optional<int64_t> after) {
   auto stream = std::make_shared<ByteStream>(kMostUnread);
@@ -34,14 +37,41 @@ std::shared_ptr<ByteStream> EventFeed::Follow(std::optional<int64_t> after) {
   return stream;
 }
 
-void EventFeed::Turn(Duration wait) {
+absl::Status EventFeed::Turn(Duration wait) {
+  absl::Status status = standing().ok() ? HandOut(wait) : ComeBack();
+  if (!status.ok()) Leave(status);
+  return status;
+}
+
+absl::Status EventFeed::ComeBack() {
+  const auto newest = source_.newest();
+  if (!newest.ok()) return newest.status();
+  MutexLock lock(mutex_);
+  standing_ = absl::OkStatus();
+  newest_ = *newest;
+  return absl::OkStatus();
+}
+
+void EventFeed::Leave(const absl::Status& why) {
+  MutexLock lock(mutex_);
+  standing_ = why;
+  for (const Follower& follower : followers_) follower.stream->End();
+  followers_.clear();
+}
+
+absl::Status EventFeed::standing() const {
+  MutexLock lock(mutex_);
+  return standing_;
+}
+
+absl::Status EventFeed::HandOut(Duration wait) {
   const std::vector<Follower> behind = Behind();
   int64_t newest = 0;
   {
     MutexLock lock(mutex_);
     newest = newest_;
   }
-  const FeedPart part = source_.read(newest, behind.empty() ? wait : Duration(0));
+  SIDING_ASSIGN_OR_RETURN(const FeedPart part, source_.read(newest, behind.empty() ? wait : Duration(0)));
   const std::string text = TextOf(part);
   {
     MutexLock lock(mutex_);
@@ -53,8 +83,9 @@ void EventFeed::Turn(Duration wait) {
     newest_ = part.next;
     Forget();
   }
-  for (const Follower& follower : behind) CatchUp(follower);
+  for (const Follower& follower : behind) SIDING_RETURN_IF_ERROR(CatchUp(follower));
   Beat();
+  return absl::OkStatus();
 }
 
 std::vector<EventFeed::Follower> EventFeed::Behind() const {
@@ -67,13 +98,13 @@ std::vector<EventFeed::Follower> EventFeed::Behind() const {
   return behind;
 }
 
-void EventFeed::CatchUp(const Follower& follower) {
+absl::Status EventFeed::CatchUp(const Follower& follower) {
   int64_t newest = 0;
   {
     MutexLock lock(mutex_);
     newest = newest_;
   }
-  FeedPart part = source_.read(follower.after, Duration(0));
+  SIDING_ASSIGN_OR_RETURN(FeedPart part, source_.read(follower.after, Duration(0)));
   // What is newer comes with the next part for all.
   std::erase_if(part.events, [newest](const FeedEvent& event) { return event.seq > newest; });
   // Nothing is left of what was there: it is as far as the others.
@@ -82,9 +113,10 @@ void EventFeed::CatchUp(const Follower& follower) {
   MutexLock lock(mutex_);
   const auto found = std::find_if(followers_.begin(), followers_.end(),
                                   [&](const Follower& other) { return other.stream == follower.stream; });
-  if (found == followers_.end()) return;
+  if (found == followers_.end()) return absl::OkStatus();
   found->after = part.next;
   std::rotate(found, found + 1, followers_.end());
+  return absl::OkStatus();
 }
 
 // Beside the sign of life this finds out which readers have gone.

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "common/clock.h"
 #include "common/mutex.h"
 #include "common/units.h"
@@ -31,10 +33,11 @@ struct FeedPart {
 // Thread-safe, but for Turn().
 class EventFeed {
  public:
+  // An error: whoever is asked is away.
   struct Source {
-    std::function<int64_t()> newest;
+    std::function<absl::StatusOr<int64_t>()> newest;
     // What follows on `after`; waits for the first event up to `wait`.
-    std::function<FeedPart(int64_t after, Duration wait)> read;
+    std::function<absl::StatusOr<FeedPart>(int64_t after, Duration wait)> read;
   };
   // Unread by one page: it is dropped.
   static constexpr size_t kMostUnread = 1 << 20;
@@ -50,8 +53,13 @@ class EventFeed {
   // The events after that one; none: from now on. One that is not there yet stands for the newest.
   std::shared_ptr<ByteStream> Follow(std::optional<int64_t> after);
   // The next part for all that are up to date, then one each for some of those that are behind; waits up to
-  // `wait` if nobody is. To be called again and again.
-  void Turn(Duration wait);
+  // `wait` if nobody is. To be called again and again. An error: the source is away, as standing() has it.
+  absl::Status Turn(Duration wait);
+  // The source is away: all followers are dropped, so that they know, and come back when it is back, which a
+  // later turn finds out.
+  void Leave(const absl::Status& why);
+  // OK, or why the source is away.
+  absl::Status standing() const;
   void End();
 
   size_t followers() const;
@@ -62,9 +70,11 @@ class EventFeed {
     int64_t after = 0;
   };
 
+  absl::Status ComeBack();
+  absl::Status HandOut(Duration wait);
   // Those that are to get a part; those first who have waited longest for one.
   std::vector<Follower> Behind() const;
-  void CatchUp(const Follower& follower);
+  absl::Status CatchUp(const Follower& follower);
   void Beat();
   void Forget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // those that have gone
 
@@ -72,6 +82,7 @@ class EventFeed {
   const Clock& clock_;
   Time last_beat_;
   mutable Mutex mutex_;
+  absl::Status standing_ ABSL_GUARDED_BY(mutex_);
   int64_t newest_ ABSL_GUARDED_BY(mutex_) = 0;  // that has been handed out
   std::vector<Follower> followers_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;

@@ -17,8 +17,9 @@ constexpr int64_t kPart = 3;
 class EventFeedTest : public testing::Test {
  protected:
   // Of the journal up to `newest_`; those that are multiples of `hidden_` are not for everybody's eyes.
-  FeedPart Part(int64_t after) {
+  absl::StatusOr<FeedPart> Part(int64_t after) {
     asked_.push_back(after);
+    if (!source_answers_.ok()) return source_answers_;
     FeedPart part{.next = std::max(after, std::min(newest_, after + kPart))};
     for (int64_t seq = after + 1; seq <= part.next; ++seq) {
       if (hidden_ == 0 || seq % hidden_ != 0) part.events.push_back({seq, absl::StrCat("{", seq, "}")});
@@ -27,7 +28,7 @@ class EventFeedTest : public testing::Test {
     return part;
   }
   void Turns() {
-    for (int i = 0; i < 10; ++i) feed_.Turn(Duration(0));
+    for (int i = 0; i < 10; ++i) EXPECT_TRUE(feed_.Turn(Duration(0)).ok());
   }
   // What has come, and the sequence by which its reader would come back.
   static std::vector<std::string> Read(ByteStream& stream, int64_t* last = nullptr) {
@@ -45,8 +46,12 @@ class EventFeedTest : public testing::Test {
   int64_t newest_ = 5;
   int64_t hidden_ = 0;
   std::vector<int64_t> asked_;  // what parts followed on
+  absl::Status source_answers_;
   FakeClock clock_;
-  EventFeed::Source source_{.newest = [this] { return newest_; },
+  EventFeed::Source source_{.newest = [this]() -> absl::StatusOr<int64_t> {
+                              if (!source_answers_.ok()) return source_answers_;
+                              return newest_;
+                            },
                             .read = [this](int64_t after, Duration) { return Part(after); }};
   EventFeed feed_{source_, clock_};
 };
@@ -73,7 +78,7 @@ TEST_F(EventFeedTest, OneThatSleptThroughManyEndsAsAFreshOne) {
   const auto fresh = feed_.Follow(0), slept = feed_.Follow(4);
   std::vector<std::string> all, rest;
   for (int i = 0; i < 4000; ++i) {
-    feed_.Turn(Duration(0));
+    EXPECT_TRUE(feed_.Turn(Duration(0)).ok());
     for (std::string& event : Read(*fresh)) all.push_back(event);
     for (std::string& event : Read(*slept)) rest.push_back(event);
   }
@@ -103,7 +108,7 @@ TEST_F(EventFeedTest, AFollowerThatIsBehindIsGivenNoMoreThanItReads) {
   newest_ = 1'000'000;
   EventFeed feed(source_, clock_);
   const auto stream = feed.Follow(0);
-  for (int i = 0; i < 20'000; ++i) feed.Turn(Duration(0));
+  for (int i = 0; i < 20'000; ++i) EXPECT_TRUE(feed.Turn(Duration(0)).ok());
   EXPECT_FALSE(stream->HasEnded());
   EXPECT_LT(stream->Unread(), 2 * EventFeed::kUnreadAhead);
 }
@@ -112,7 +117,7 @@ TEST_F(EventFeedTest, ThoseThatAreUpToDateComeBeforeThoseThatAreBehind) {
   const auto behind = feed_.Follow(1);
   asked_.clear();
   newest_ = 6;
-  feed_.Turn(Duration(0));
+  EXPECT_TRUE(feed_.Turn(Duration(0)).ok());
   EXPECT_THAT(asked_, ElementsAre(5, 1));
   EXPECT_THAT(Read(*live), ElementsAre("{6}"));
   EXPECT_THAT(Read(*behind), ElementsAre("{2}", "{3}", "{4}"));
@@ -125,7 +130,7 @@ TEST_F(EventFeedTest, OfManyThatAreBehindSomeGetAPartInATurnAndAllInTheEnd) {
   for (int part = 0; part < 4; ++part) {
     for (int turn = 0; turn < 3; ++turn) {
       asked_.clear();
-      feed.Turn(Duration(0));
+      EXPECT_TRUE(feed.Turn(Duration(0)).ok());
       EXPECT_EQ(asked_.size(), 1 + EventFeed::kBehindAtOnce);
     }
     // Each had its turn.
@@ -135,21 +140,21 @@ TEST_F(EventFeedTest, OfManyThatAreBehindSomeGetAPartInATurnAndAllInTheEnd) {
 TEST_F(EventFeedTest, WhereNothingIsLeftAFollowerIsAsFarAsTheOthers) {
   const auto stream = feed_.Follow(1);
   newest_ = 0;  // what it was to be told of is gone
-  feed_.Turn(Duration(0));
+  EXPECT_TRUE(feed_.Turn(Duration(0)).ok());
   asked_.clear();
-  feed_.Turn(Duration(0));
+  EXPECT_TRUE(feed_.Turn(Duration(0)).ok());
   EXPECT_EQ(asked_.size(), 1u);
 }
 TEST_F(EventFeedTest, OneThatDoesNotReadIsDroppedAndTheOthersGoOn) {
   const auto asleep = feed_.Follow(std::nullopt), awake = feed_.Follow(std::nullopt);
   while (!asleep->HasEnded() && newest_ < 1'000'000) {
     newest_ += kPart;
-    feed_.Turn(Duration(0));
+    EXPECT_TRUE(feed_.Turn(Duration(0)).ok());
     Read(*awake);
   }
   EXPECT_TRUE(asleep->HasEnded());
   EXPECT_FALSE(awake->HasEnded());
-  feed_.Turn(Duration(0));
+  EXPECT_TRUE(feed_.Turn(Duration(0)).ok());
   EXPECT_EQ(feed_.followers(), 1u);
 }
 TEST_F(EventFeedTest, SaysNowAndThenThatItLives) {
@@ -163,6 +168,41 @@ TEST_F(EventFeedTest, SaysNowAndThenThatItLives) {
   text.resize(static_cast<size_t>(stream->Read(
       text.data(), text.size(), [] {}, [] {})));
   EXPECT_EQ(text, ": here\nid: 5\n\n");
+}
+// A stream that went on without events would be taken for a sign of life.
+TEST_F(EventFeedTest, WhereTheSourceIsAwayAllAreDroppedAndComeBackWithoutMissingAnything) {
+  const auto dropped = feed_.Follow(std::nullopt);
+  source_answers_ = absl::UnavailableError("gone");
+  EXPECT_TRUE(absl::IsUnavailable(feed_.Turn(Duration(0))));
+  EXPECT_TRUE(dropped->HasEnded());
+  EXPECT_TRUE(absl::IsUnavailable(feed_.standing()));
+  newest_ = 7;
+  source_answers_ = absl::OkStatus();
+  EXPECT_TRUE(feed_.Turn(Duration(0)).ok());
+  EXPECT_TRUE(feed_.standing().ok());
+  const auto back = feed_.Follow(5);
+  Turns();
+  EXPECT_THAT(Read(*back), ElementsAre("{6}", "{7}"));
+}
+TEST_F(EventFeedTest, ASourceThatComesBackWithAnotherJournalIsFollowedFromItsNewest) {
+  feed_.Leave(absl::UnavailableError("gone"));
+  newest_ = 2;
+  EXPECT_TRUE(feed_.Turn(Duration(0)).ok());
+  int64_t last = 0;
+  const auto stream = feed_.Follow(5);
+  EXPECT_THAT(Read(*stream, &last), IsEmpty());
+  EXPECT_EQ(last, 2);
+}
+TEST_F(EventFeedTest, ASourceThatIsAwayAtFirstIsFollowedOnceItIsThere) {
+  source_answers_ = absl::UnavailableError("not yet");
+  EventFeed feed(source_, clock_);
+  EXPECT_TRUE(absl::IsUnavailable(feed.Turn(Duration(0))));
+  source_answers_ = absl::OkStatus();
+  EXPECT_TRUE(feed.Turn(Duration(0)).ok());
+  const auto stream = feed.Follow(std::nullopt);
+  newest_ = 6;
+  EXPECT_TRUE(feed.Turn(Duration(0)).ok());
+  EXPECT_THAT(Read(*stream), ElementsAre("{6}"));
 }
 TEST_F(EventFeedTest, TheEndIsEverybodysAndNobodyFollowsAfterIt) {
   const auto stream = feed_.Follow(std::nullopt);

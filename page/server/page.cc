@@ -2,6 +2,7 @@
 
 #include <google/protobuf/util/json_util.h>
 
+#include <optional>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -10,41 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "common/logging.h"
-#include "nlohmann/json.hpp"
+#include "page/server/answers.h"
 
 namespace siding::page {
 namespace {
-
-// Nothing but what this server has may be loaded, and nobody else shows it as a part of his.
-const HttpFields& Protections() {
-  static const HttpFields* const fields =
-      new HttpFields{{"Content-Security-Policy",
-                      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-                      "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
-                     {"X-Content-Type-Options", "nosniff"},
-                     {"Referrer-Policy", "no-referrer"},
-                     {"Cross-Origin-Resource-Policy", "same-origin"}};
-  return *fields;
-}
-
-HttpResponse Bare(int status) {
-  HttpResponse response;
-  response.status = status;
-  response.headers = Protections();
-  return response;
-}
-
-HttpResponse Refuse(int status, const std::string& why) {
-  HttpResponse response = Bare(status);
-  const nlohmann::json error{{"error", {{"status", status}, {"message", why}}}};
-  // Of what a client has written some may be no text.
-  response.body = std::make_shared<const std::string>(
-      error.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
-  response.headers.emplace_back("Cache-Control", "no-store");
-  if (status == 405) response.headers.emplace_back("Allow", "GET, HEAD");
-  return response;
-}
 
 int HttpStatusOf(const absl::Status& status) {
   switch (status.code()) {
@@ -61,8 +31,11 @@ int HttpStatusOf(const absl::Status& status) {
       return 409;
     case absl::StatusCode::kResourceExhausted:
       return 429;
-    case absl::StatusCode::kUnavailable:
-      return 503;
+    case absl::StatusCode::kUnavailable:  // as of a gateway: this server is there, whom it asks is not
+    case absl::StatusCode::kCancelled:
+      return 502;
+    case absl::StatusCode::kDeadlineExceeded:
+      return 504;
     default:
       return 500;
   }
@@ -89,49 +62,51 @@ bool Names(const std::string& tags, const std::string& tag) {
   return false;
 }
 
-FeedPart ReadEvents(ApiService& api, int64_t after, Duration wait) {
-  const ApiService::EventPart part = api.EventsAfter({Stranger()}, {}, after, ApiService::kEventBatch, wait);
-  FeedPart feed{.next = part.next, .more = part.more};
-  for (const v1::Event& event : part.events) {
+absl::StatusOr<FeedPart> ReadEvents(Source& source, int64_t after, Duration wait) {
+  const auto part = source.EventsAfter(after, wait);
+  if (!part.ok()) return part.status();
+  FeedPart feed{.next = part->next, .more = part->more};
+  for (const v1::Event& event : part->events) {
     auto json = ToJson(event);
     if (json.ok()) feed.events.push_back({event.seq(), *std::move(json)});
   }
   return feed;
 }
 
+// Whoever is asked does not answer, to this question or to another one.
+bool IsAway(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsCancelled(status);
+}
+
 }  // namespace
 
-UserIdentity Stranger() { return {kNobody, kNobody, "(page)"}; }
-
-Page::Page(ApiService& api, const Clock& clock, const std::vector<File>& files)
-    : api_(api),
+Page::Page(Source& source, const Clock& clock, const std::vector<File>& files)
+    : source_(source),
       files_(files),
       snapshots_(clock, kMoment, kMostUnread),
-      feed_({.newest = [&api] { return api.NewestEvent(); },
-             .read = [&api](int64_t after, Duration wait) { return ReadEvents(api, after, wait); }},
+      feed_({.newest = [&source] { return source.NewestEvent(); },
+             .read = [&source](int64_t after, Duration wait) { return ReadEvents(source, after, wait); }},
             clock) {}
 
 template <class Request, class Response>
-absl::StatusOr<std::string> Page::Call(absl::Status (ApiService::*call)(const ApiCall&, const Request*,
-                                                                        Response*),
+absl::StatusOr<std::string> Page::Call(absl::Status (Source::*call)(const Request&, Response&),
                                        const Request& request) {
-  const ApiCall stranger{Stranger()};
-  const CallSlots::Slot slot(api_.calls(), stranger.identity.uid);
-  if (!slot.status.ok()) return slot.status;
   Response response;
-  if (const absl::Status status = (api_.*call)(stranger, &request, &response); !status.ok()) return status;
+  const absl::Status status = (source_.*call)(request, response);
+  if (IsAway(status)) feed_.Leave(status);
+  if (!status.ok()) return status;
   return ToJson(response);
 }
 
 absl::StatusOr<std::string> Page::Tell(const Question& question) {
   const auto& what = question.what;
-  if (const auto* jobs = std::get_if<ListJobs>(&what)) return Call(&ApiService::ListJobs, jobs->request);
-  if (const auto* job = std::get_if<ExplainJob>(&what)) return Call(&ApiService::Explain, job->request);
+  if (const auto* jobs = std::get_if<ListJobs>(&what)) return Call(&Source::ListJobs, jobs->request);
+  if (const auto* job = std::get_if<ExplainJob>(&what)) return Call(&Source::Explain, job->request);
   if (const auto* of = std::get_if<ListCheckpoints>(&what))
-    return Call(&ApiService::ListCheckpoints, of->request);
-  if (std::holds_alternative<ListNodes>(what)) return Call(&ApiService::ListNodes, v1::ListNodesRequest());
-  if (std::holds_alternative<ShowPolicy>(what)) return Call(&ApiService::ShowPolicy, v1::Empty());
-  return Call(&ApiService::Site, v1::Empty());
+    return Call(&Source::ListCheckpoints, of->request);
+  if (std::holds_alternative<ListNodes>(what)) return Call(&Source::ListNodes, v1::ListNodesRequest());
+  if (std::holds_alternative<ShowPolicy>(what)) return Call(&Source::ShowPolicy, v1::Empty());
+  return Call(&Source::Site, v1::Empty());
 }
 
 HttpResponse Page::Answer(const HttpRequest& request) {
@@ -143,9 +118,12 @@ HttpResponse Page::Answer(const HttpRequest& request) {
     const bool not_built = files_.empty() && request.path == "/";
     return Refuse(
         refusal->status,
-        not_built ? "the page is not in this sidingd: it was built without it (SIDING_PAGE)" : refusal->why);
+        not_built ? "the page is not in this program: it was built without it (SIDING_PAGE)" : refusal->why);
   }
   const auto& question = std::get<Question>(read);
+  // Nobody waits for the same silence again: the feed finds out when it is over.
+  if (const absl::Status standing = feed_.standing(); !standing.ok())
+    return Refuse(HttpStatusOf(standing), std::string(standing.message()));
   if (const auto* events = std::get_if<FollowEvents>(&question.what)) return Follow(*events);
   return AnswerWhole(request, question);
 }
@@ -176,28 +154,36 @@ HttpResponse Page::Follow(const FollowEvents& events) {
   return response;
 }
 
-absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const HttpOptions& options, ApiService& api,
-                                                              const Clock& clock) {
-  std::unique_ptr<PageServer> started(new PageServer(api, clock));
-  auto server = HttpServer::Listen(
-      options, [page = &started->page_](const HttpRequest& request) { return page->Answer(request); });
+absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const HttpOptions& options, Source& source,
+                                                              const Clock& clock, Door* door) {
+  std::unique_ptr<PageServer> started(new PageServer(source, clock));
+  auto server = HttpServer::Listen(options, [page = &started->page_, door](const HttpRequest& request) {
+    auto stopped = door == nullptr ? std::nullopt : door->Stop(request);
+    return stopped ? *std::move(stopped) : page->Answer(request);
+  });
   if (!server.ok()) return server.status();
   started->server_ = *std::move(server);
   started->feeding_ = std::thread([page_server = started.get()] { page_server->Run(); });
-  spdlog::info("the page is served at http://{}, read only", options.address);
   return started;
 }
 
 void PageServer::Run() {
-  while (!stopping_) {
-    page_.Turn(ApiService::kEventWait);
+  for (;;) {
+    const absl::Status turned = page_.Turn(kEventWait);
     server_->CutSlow(clock_.Now());
-    std::this_thread::sleep_for(ApiService::kEventPause);
+    MutexLock lock(mutex_);
+    const Duration pause = turned.ok() ? kEventPause : kAwayPause;
+    stop_.WaitFor(mutex_, pause, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_; });
+    if (stopping_) return;
   }
 }
 
 PageServer::~PageServer() {
-  stopping_ = true;
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    stop_.NotifyAll();
+  }
   if (feeding_.joinable()) feeding_.join();
   page_.End();
   server_.reset();

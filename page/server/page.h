@@ -1,8 +1,7 @@
-// The operators' page's server: answers HTTP with the API's messages as JSON. It changes nothing, and whoever
-// asks is a stranger: he sees what the policy lets every user see.
+// The operators' page's server: answers HTTP with the API's messages as JSON. It changes nothing; what is
+// seen is what its source may tell.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <string>
 #include <thread>
@@ -10,27 +9,26 @@
 
 #include "absl/status/statusor.h"
 #include "common/clock.h"
-#include "controller/api/service.h"
+#include "common/mutex.h"
+#include "page/server/door.h"
 #include "page/server/event_feed.h"
 #include "page/server/http.h"
 #include "page/server/question.h"
 #include "page/server/snapshots.h"
+#include "page/server/source.h"
 #include "page/server/static_files.h"
 
 namespace siding::page {
 
-// No user's: nobody has this number, and no account such a name.
-UserIdentity Stranger();
-
-// The skin over the service. Thread-safe, but for Turn().
+// The skin over a source. Thread-safe as far as the source is, but for Turn().
 class Page {
  public:
-  // `api` and `clock` must outlive it. `files`: what is there beside the API's addresses, the built page.
-  Page(ApiService& api, const Clock& clock, const std::vector<File>& files = Files());
+  // `source` and `clock` must outlive it. `files`: what is there beside the API's addresses, the built page.
+  Page(Source& source, const Clock& clock, const std::vector<File>& files = Files());
 
   HttpResponse Answer(const HttpRequest& request);
   // See EventFeed.
-  void Turn(Duration wait) { feed_.Turn(wait); }
+  absl::Status Turn(Duration wait) { return feed_.Turn(wait); }
   void End() { feed_.End(); }
 
  private:
@@ -41,15 +39,14 @@ class Page {
 
   absl::StatusOr<std::string> Tell(const Question& question);
   template <class Request, class Response>
-  absl::StatusOr<std::string> Call(absl::Status (ApiService::*call)(const ApiCall&, const Request*,
-                                                                    Response*),
+  absl::StatusOr<std::string> Call(absl::Status (Source::*call)(const Request&, Response&),
                                    const Request& request);
   HttpResponse AnswerWhole(const HttpRequest& request, const Question& question);
   static HttpResponse Send(const HttpRequest& request, const Snapshot& snapshot,
                            const std::string& content_type);
   HttpResponse Follow(const FollowEvents& events);
 
-  ApiService& api_;
+  Source& source_;
   const StaticFiles files_;
   Snapshots snapshots_;
   EventFeed feed_;
@@ -58,20 +55,29 @@ class Page {
 // A page that is served until this is destroyed.
 class PageServer {
  public:
-  // `api` and `clock` must outlive it.
-  static absl::StatusOr<std::unique_ptr<PageServer>> Start(const HttpOptions& options, ApiService& api,
-                                                           const Clock& clock);
+  // All that is given must outlive it. `door`: who may come in; nullptr: everybody.
+  static absl::StatusOr<std::unique_ptr<PageServer>> Start(const HttpOptions& options, Source& source,
+                                                           const Clock& clock, Door* door = nullptr);
   ~PageServer();
   int port() const { return server_->port(); }
 
  private:
-  PageServer(ApiService& api, const Clock& clock) : clock_(clock), page_(api, clock) {}
+  // How events are asked for: for so long for the first of them, and again after a pause, since one event at
+  // a time would wake every reader a hundred times a second.
+  static constexpr Duration kEventWait = std::chrono::milliseconds(200);
+  static constexpr Duration kEventPause = std::chrono::milliseconds(50);
+  // While whoever is asked does not answer.
+  static constexpr Duration kAwayPause = std::chrono::seconds(1);
+
+  PageServer(Source& source, const Clock& clock) : clock_(clock), page_(source, clock) {}
   void Run();
 
   const Clock& clock_;
   Page page_;
   std::unique_ptr<HttpServer> server_;
-  std::atomic<bool> stopping_{false};
+  Mutex mutex_;
+  CondVar stop_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread feeding_;
 };
 

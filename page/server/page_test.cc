@@ -4,6 +4,7 @@
 #include "controller/api/calls_fixture.h"
 #include "gmock/gmock.h"
 #include "nlohmann/json.hpp"
+#include "page/server/service_source.h"
 
 namespace siding::page {
 namespace {
@@ -48,7 +49,8 @@ class PageTest : public CallsTest {
   }
 
   const std::vector<File> files_{{"/", "text/html", "<p>"}, {"/page.js", "text/javascript", "1;"}};
-  Page page_{service_, clock_, files_};
+  ServiceSource source_{service_};
+  Page page_{source_, clock_, files_};
 };
 
 TEST_F(PageTest, ThePagesFilesAreThereBesideTheApi) {
@@ -72,7 +74,7 @@ TEST_F(PageTest, APagesFileIsRefusedToWhomAllElseIs) {
 }
 
 TEST_F(PageTest, WhereThePageWasNotBuiltThatIsSaid) {
-  Page bare(service_, clock_, {});
+  Page bare(source_, clock_, {});
   const HttpResponse response =
       bare.Answer({.method = "GET", .path = "/", .headers = {{"Host", "localhost"}}});
   EXPECT_EQ(response.status, 404);
@@ -99,8 +101,8 @@ TEST_F(PageTest, WhatTheyRunIsNotShownEvenThen) {
 TEST_F(PageTest, PrivateJobsAreNowhere) {
   const std::string id = std::to_string(Submit("ada"));
   const auto events = Get("/api/v1/events", {{"Last-Event-ID", "0"}});
-  page_.Turn(Duration(0));
-  page_.Turn(Duration(0));
+  EXPECT_TRUE(page_.Turn(Duration(0)).ok());
+  EXPECT_TRUE(page_.Turn(Duration(0)).ok());
   EXPECT_EQ(Shown("/api/v1/jobs"), json::parse(R"({"jobs": []})"));
   for (const std::string& path : {"/api/v1/jobs/" + id, "/api/v1/jobs/" + id + "/plans"}) {
     EXPECT_EQ(Get(path).status, 404);
@@ -186,7 +188,7 @@ TEST_F(PageTest, EventsFollowWithTheJournalsSequence) {
   cluster_.AddNode("n1");
   engine_.Tick();
   ASSERT_TRUE(engine_.Cordon(Caller{0, "root", true}, NodeId("n1"), true).ok());
-  page_.Turn(Duration(0));
+  EXPECT_TRUE(page_.Turn(Duration(0)).ok());
   std::string text(10'000, '\0');
   text.resize(static_cast<size_t>(response.stream->Read(
       text.data(), text.size(), [] {}, [] {})));
@@ -200,7 +202,8 @@ TEST_F(PageTest, EventsFollowWithTheJournalsSequence) {
 // The calls' limits are the service's, whichever way a call comes.
 TEST_F(PageTest, ThePagesCallsAreCounted) {
   ApiService limited(engine_, policy_, {.calls = 1});
-  Page page(limited, clock_);
+  ServiceSource source(limited);
+  Page page(source, clock_);
   const CallSlots::Slot other(limited.calls(), 1000);
   const HttpResponse response =
       page.Answer({.method = "GET", .path = "/api/v1/nodes", .headers = {{"Host", "localhost"}}});
@@ -208,8 +211,81 @@ TEST_F(PageTest, ThePagesCallsAreCounted) {
   EXPECT_THAT(*response.body, HasSubstr("limits.calls is 1"));
 }
 
+// Of whom the page is not told whether he is there.
+class AwaySource final : public Source {
+ public:
+  absl::Status ListJobs(const v1::ListJobsRequest&, v1::ListJobsResponse&) override { return Answer(); }
+  absl::Status Explain(const v1::ExplainRequest&, v1::ExplainResponse&) override { return Answer(); }
+  absl::Status ListCheckpoints(const v1::ListCheckpointsRequest&, v1::ListCheckpointsResponse&) override {
+    return Answer();
+  }
+  absl::Status ListNodes(const v1::ListNodesRequest&, v1::ListNodesResponse&) override { return Answer(); }
+  absl::Status Site(const v1::Empty&, v1::SiteInfo&) override { return Answer(); }
+  absl::Status ShowPolicy(const v1::Empty&, v1::PolicyInForce&) override { return Answer(); }
+  absl::StatusOr<int64_t> NewestEvent() override {
+    if (!answer.ok()) return answer;
+    return 5;
+  }
+  absl::StatusOr<Part> EventsAfter(int64_t after, Duration) override {
+    if (!answer.ok()) return answer;
+    return Part{.next = after};
+  }
+
+  absl::Status answer;
+  int asked = 0;
+
+ private:
+  absl::Status Answer() {
+    ++asked;
+    return answer;
+  }
+};
+
+class AwayPageTest : public testing::Test {
+ protected:
+  HttpResponse Get(const std::string& path) {
+    clock_.Advance(std::chrono::seconds(1));  // what has been shown is over
+    return page_.Answer({.method = "GET", .path = path, .headers = {{"Host", "localhost"}}});
+  }
+
+  AwaySource source_;
+  FakeClock clock_;
+  Page page_{source_, clock_, {}};
+};
+
+TEST_F(AwayPageTest, OneWhoDoesNotAnswerIsNotAskedAgainUntilHeIsBack) {
+  const HttpResponse stream = Get("/api/v1/events");
+  EXPECT_EQ(Get("/api/v1/nodes").status, 200);
+  source_.answer = absl::UnavailableError("no controller is active");
+  EXPECT_EQ(Get("/api/v1/nodes").status, 502);
+  EXPECT_TRUE(stream.stream->HasEnded());
+  EXPECT_EQ(source_.asked, 2);
+  for (const char* path : {"/api/v1/nodes", "/api/v1/jobs", "/api/v1/events"}) {
+    EXPECT_EQ(Get(path).status, 502) << path;
+    EXPECT_THAT(*Get(path).body, HasSubstr("no controller is active"));
+  }
+  EXPECT_EQ(source_.asked, 2);
+  EXPECT_FALSE(page_.Turn(Duration(0)).ok());
+  source_.answer = absl::OkStatus();
+  EXPECT_TRUE(page_.Turn(Duration(0)).ok());
+  EXPECT_EQ(Get("/api/v1/nodes").status, 200);
+  EXPECT_FALSE(Get("/api/v1/events").stream->HasEnded());
+}
+TEST_F(AwayPageTest, OneWhoAnswersTooLateIsAwayAsWell) {
+  source_.answer = absl::DeadlineExceededError("no answer within 10s");
+  EXPECT_EQ(Get("/api/v1/jobs").status, 504);
+  EXPECT_EQ(Get("/api/v1/jobs").status, 504);
+  EXPECT_EQ(source_.asked, 1);
+}
+TEST_F(AwayPageTest, OneWhoRefusesIsThere) {
+  source_.answer = absl::PermissionDeniedError("not yours");
+  EXPECT_EQ(Get("/api/v1/jobs").status, 403);
+  EXPECT_EQ(Get("/api/v1/jobs").status, 403);
+  EXPECT_EQ(source_.asked, 2);
+}
+
 TEST_F(PageTest, IsServedUntilItsEnd) {
-  auto server = PageServer::Start({.address = "127.0.0.1:0"}, service_, clock_);
+  auto server = PageServer::Start({.address = "127.0.0.1:0"}, source_, clock_);
   ASSERT_TRUE(server.ok()) << server.status();
   EXPECT_GT((*server)->port(), 0);
 }

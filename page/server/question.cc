@@ -45,31 +45,21 @@ std::optional<int64_t> Whole(const std::string& text) {
   return digits && absl::SimpleAtoi(text, &number) ? std::optional(number) : std::nullopt;
 }
 
-// HOST or HOST:PORT. The port may be another one than the server's: of a tunnel's beginning.
-bool IsLoopback(std::string host) {
+constexpr int kPortOfHttp = 80;
+
+// HOST or HOST:PORT, of the loopback; nothing: it is something else. The port may be another one than the
+// server's: of a tunnel's beginning.
+std::optional<int> PortOfLoopback(std::string host) {
+  int64_t port = kPortOfHttp;
   const size_t colon = host.rfind(':');
   if (colon != std::string::npos && host.find(']', colon) == std::string::npos) {
-    const auto port = Whole(host.substr(colon + 1));
-    if (!port || *port > 65535) return false;
+    const auto read = Whole(host.substr(colon + 1));
+    if (!read || *read > 65535) return std::nullopt;
+    port = *read;
     host.resize(colon);
   }
-  return absl::EqualsIgnoreCase(host, "localhost") || host == "[::1]" || LoopbackOf(host);
-}
-
-std::optional<Refusal> RefuseStranger(const HttpRequest& request) {
-  const auto host = request.Header("Host");
-  if (!host || !IsLoopback(*host)) {
-    return Refusal{
-        421, absl::StrCat("host: '", Cut(host.value_or("")),
-                          "'; expected localhost, 127.0.0.1 or [::1]: this server is for its own machine")};
-  }
-  int origins = 0;
-  for (const auto& [name, origin] : request.headers) {
-    if (!absl::EqualsIgnoreCase(name, "Origin")) continue;
-    if (++origins > 1 || !absl::EqualsIgnoreCase(origin, absl::StrCat("http://", *host)))
-      return Refusal{403, absl::StrCat("origin: '", Cut(origin), "'; expected none, or http://", *host)};
-  }
-  return std::nullopt;
+  if (!absl::EqualsIgnoreCase(host, "localhost") && host != "[::1]" && !LoopbackOf(host)) return std::nullopt;
+  return static_cast<int>(port);
 }
 
 // The fields after the ? of an address.
@@ -204,8 +194,28 @@ Answer ReadPath(const HttpRequest& request, const std::vector<std::string>& path
 
 }  // namespace
 
+std::optional<Refusal> RefuseForeign(const HttpRequest& request) {
+  const auto host = request.Header("Host");
+  if (!host || !PortOfLoopback(*host)) {
+    return Refusal{
+        421, absl::StrCat("host: '", Cut(host.value_or("")),
+                          "'; expected localhost, 127.0.0.1 or [::1]: this server is for its own machine")};
+  }
+  int origins = 0;
+  for (const auto& [name, origin] : request.headers) {
+    if (!absl::EqualsIgnoreCase(name, "Origin")) continue;
+    if (++origins > 1 || !absl::EqualsIgnoreCase(origin, absl::StrCat("http://", *host)))
+      return Refusal{403, absl::StrCat("origin: '", Cut(origin), "'; expected none, or http://", *host)};
+  }
+  return std::nullopt;
+}
+
+int PortOf(const HttpRequest& request) {
+  return PortOfLoopback(request.Header("Host").value_or("")).value_or(kPortOfHttp);
+}
+
 std::variant<Question, Refusal> ReadQuestion(const HttpRequest& request) {
-  if (auto refusal = RefuseStranger(request)) return *refusal;
+  if (auto refusal = RefuseForeign(request)) return *refusal;
   if (request.method != "GET" && request.method != "HEAD")
     return Refusal{
         405, absl::StrCat("'", Cut(request.method), "': expected GET or HEAD: this server changes nothing")};

@@ -37,8 +37,13 @@ struct Refusal {
   std::string why;  // what was expected
 };
 
-// Refused is what is not for this server (a Host that is not the loopback's, by which another site's page
-// would read it; another Origin), and what it does not know.
+// What is not for this server at all; nothing, if it is: a Host that is not the loopback's, by which another
+// site's page would read it; another Origin.
+std::optional<Refusal> RefuseForeign(const HttpRequest& request);
+// The port that its reader sees, which may be that of a tunnel's beginning; 80 where Host names none.
+int PortOf(const HttpRequest& request);
+
+// Refused is what RefuseForeign() refuses, and what this server does not know.
 std::variant<Question, Refusal> ReadQuestion(const HttpRequest& request);
 
 }  // namespace siding::page

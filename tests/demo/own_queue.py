@@ -1,7 +1,10 @@
 """The play in which siding has the queue: one controller, four nodes, jobs submitted by sidingctl."""
 
-from cluster import Cluster, find_criu
+from cluster import BIN, Cluster, find_criu
+from own_page import OwnPage
 from stage import LiveTable, batch_jobs, reference, say, show_ctl, verdict
+
+PAGE = BIN.parent / "page/app/dist/index.html"  # where npm was there when it was built
 
 
 def missing():
@@ -13,15 +16,32 @@ class Play:
     def __init__(self):
         self.cluster = Cluster(nodes=["n1", "n2", "n3", "n4"], slots=2, memory="2GiB")
         self.dir = self.cluster.dir
+        self.page = None
 
     def stop(self):
+        if self.page:
+            self.page.end()
         self.cluster.stop()
+
+    def open_page(self):
+        self.page = OwnPage(self.cluster)
+        print(f"In a browser, which it opens for once: {self.page.address}", flush=True)
+
+    def linger(self):
+        """Until Ctrl-C, with what has happened to look at."""
+        say(f"The cluster stays up until Ctrl-C. Another address of its page:\n   {BIN / 'sidingctl'} --socket {self.cluster.socket} page")
+        try:
+            self.page.process.wait()
+        except KeyboardInterrupt:
+            print()
 
     def perform(self):
         batch = batch_jobs()
         expected = reference(batch, self.dir / "reference")
         say("One controller, four nodes, six batch jobs")
         self.cluster.start()
+        if PAGE.exists():
+            self.open_page()
         for job in batch:
             self.submit(job)
         self.table = LiveTable(self.cluster)

@@ -185,13 +185,15 @@ def verdict(jobs, early, batch, expected, folder):
     return same and all(seconds is not None and seconds >= 0 for seconds in early.values())
 
 
-def perform(play, keep):
+def perform(play, keep, linger=False):
     """The play from its first line to an empty stage; the exit code. A play has a `dir`, perform() that is true if all went
-    well, and stop()."""
+    well, and stop(); one that can linger before that, linger()."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     began, good = time.monotonic(), False
     try:
         good = play.perform()
+        if linger:
+            play.linger()
     except (AssertionError, CtlError, SlurmError, KubernetesError, Failed) as error:
         print(f"{RED}demo failed: {error}{OFF}\nsee {play.dir}", file=sys.stderr)
         keep = True

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """The page of a real controller, looked at with a browser: nodes, a job that makes way, and a controller that is killed and comes back.
 
-Whoever connects is a stranger to the controller, who is not told of plans and of events of jobs: what those show is tried against an
-invented cluster (page/app/test/browser)."""
+Whoever connects to sidingd's page is a stranger to the controller, who is not told of plans and of events of jobs; whoever opens
+`sidingctl page` is told all that he may see."""
 
 import pathlib
 import sys
@@ -12,6 +12,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 from browser import Browser  # noqa: E402
 from case import ClusterCase, wait_for  # noqa: E402
 from front_end import SKIPPED, missing  # noqa: E402
+from own_page import OwnPage  # noqa: E402
 from page_test import PageCluster  # noqa: E402
 
 
@@ -93,6 +94,69 @@ class PrivatePageInBrowser(ClusterCase):
         browser.do("see", "Nodes: 2")
         browser.do("faultless")
         self.end_job(job)
+
+
+class OwnPageInBrowser(ClusterCase):
+    """sidingctl page under the policy's default, by an operator."""
+
+    def look(self):
+        page = OwnPage(self.cluster)
+        self.addCleanup(page.end)
+        browser = Browser(page.address)
+        self.addCleanup(browser.close)
+        return page, browser
+
+    def test_the_address_opens_the_page_once_and_all_is_told(self):
+        job = self.counter(methods="suspend")
+        self.wait_counting(job)
+        other = self.counter(methods="suspend")
+        self.wait_counting(other)
+        gate = self.new_gate()
+        request = self.submit_gated(gate, "--name", "steer", "--nodes", 2, "--slots", 1, "--start-by", "+600s", "--",
+                                    "/bin/sh", "-c", f"while [ ! -e {gate} ]; do sleep 0.1; done")
+        self.cluster.wait_state(request, "running")
+        page, browser = self.look()
+        browser.do("see", "Away from their nodes: 2")
+        browser.do("at", "/")
+        browser.do("faultless")
+        browser.do("picture", "own-now")
+        browser.do("go", "#/preemptions")
+        browser.do("see", "steer")
+        browser.do("picture", "own-preemptions")
+        browser.do("go", f"#/preemption/{request}")
+        browser.do("see", "before its deadline")
+        browser.do("see", "Why these jobs")
+        browser.do("faultless")
+        browser.do("picture", "own-preemption")
+        browser.do("go", "#/jobs")
+        browser.do("see", "counter")
+        browser.do("picture", "own-jobs")
+        self.end_job(request)
+        self.cluster.wait_state(job, "running")
+        browser.do("go", f"#/job/{job}")
+        browser.do("see", "counter runs")
+        for each in (job, other):
+            self.end_job(each)
+        late = Browser(page.address)
+        self.addCleanup(late.close)
+        late.do("see", "This page is not open to you")
+        late.do("see", "has been used")
+
+    def test_a_controller_that_is_killed_is_missed_and_found_again(self):
+        page, browser = self.look()
+        browser.do("see", "Nodes: 2")
+        self.cluster.kill9_controller()
+        browser.do("see", "The controller is not heard.")
+        browser.do("picture", "own-lost")
+        self.cluster.start_controller()
+        wait_for("both nodes to be back", lambda: len(self.cluster.node_list()) == 2)
+        browser.do("gone", "The controller is not heard.")
+        browser.do("see", "Nodes: 2")
+
+    def test_where_nothing_runs_an_operator_is_told_that(self):
+        _, browser = self.look()
+        browser.do("see", "No deadline is ahead")
+        browser.do("faultless")
 
 
 if __name__ == "__main__":

@@ -19,9 +19,9 @@ OURS = {
     "planner": ["model", "common"],
     "store": ["common"],
     "policy": ["model", "common"],
-    "controller": ["model", "planner", "policy", "common", "siding/v1", "page/server/page.h"],
-    # A way by which calls come to the service.
-    "page/server": ["controller/api", "common", "page/app/files.h", "siding/v1"],
+    "controller": ["model", "planner", "policy", "common", "siding/v1", "page/server/page.h", "page/server/service_source.h"],
+    # It asks a source, of which one is the service, and another one sidingctl's connection to a controller.
+    "page/server": ["common", "page/app/files.h", "siding/v1"],
     # One direction: observe -> decide -> act, and all of them know the state.
     "controller/engine/state": ENGINE_EDGES,
     "controller/engine/decide": ["controller/engine/state", *ENGINE_EDGES],
@@ -62,18 +62,23 @@ OURS = {
     "agent/slurm": ["agent/gpu", "agent/node", "store", "common", "siding/v1", *SPANK_WIRE],
     "spank": [],
     "sim": ["model", "planner", "policy", "common"],
-    "cli": ["common", "policy", "model", "siding/v1", "controller/platform/slurm", "controller/journal/check.h", "controller/journal/copy.h"],
+    "cli": ["common", "policy", "model", "siding/v1", "controller/platform/slurm", "controller/journal/check.h", "controller/journal/copy.h",
+            "page/server/page.h", "page/server/source.h"],
 }
 # Tests may look at what it comes to, as well.
 TESTS_ALSO = {
     "controller/journal": ["controller/engine/state/cluster_state.h"],
     "spank": ["common/patience_for_test.h"],
+    "page/server": ["controller/api/calls_fixture.h"],
     "controller/platform/kubernetes/client": ["controller/platform/kubernetes/fake"],
     "controller/platform/kubernetes/watch": ["controller/platform/kubernetes/fake"],
     "controller/platform/kubernetes/reconcile": ["controller/platform/kubernetes/fake"],
 }
+# Files that may use more than their folder.
+ALSO = {"page/server/service_source": ["controller/api"]}
 # Folders that nobody but these includes.
-ONLY_FOR = {"controller/ha": ["controller/main.cc"], "page/server": ["controller/main.cc", "tests/fuzz/page_request.cc"]}
+ONLY_FOR = {"controller/ha": ["controller/main.cc"],
+            "page/server": ["controller/main.cc", "cli/page_source.h", "cli/verbs/page.cc", "tests/fuzz/page_request.cc"]}
 # What must stay free of wire, database and logging.
 PURE = ["model", "planner", "controller/platform/platform", "controller/platform/standalone", "common/units", "common/ids", "common/clock"]
 IMPURE = re.compile(r"^(grpc|grpcpp|google/protobuf|siding/v1|sqlite3|spdlog|yaml-cpp|nlohmann)")
@@ -102,7 +107,7 @@ def violations(path, text):
         target = next((f for f in FOLDERS if included.startswith(f + "/")), None)
         if home is None or target is None or included.startswith(home + "/"):
             continue
-        may = OURS[home] + (TESTS_ALSO.get(home, []) if path.endswith(("_test.cc", "_fixture.h")) else [])
+        may = OURS[home] + [a for file, also in ALSO.items() if path.startswith(file) for a in also] + (TESTS_ALSO.get(home, []) if path.endswith(("_test.cc", "_fixture.h")) else [])
         if not any(included == a or included.startswith(a + "/") for a in may):
             found.append(f"{path} includes {included}; {home} may use {', '.join(OURS[home]) or 'nothing of ours'}")
     return found
@@ -124,6 +129,10 @@ class Dependencies(unittest.TestCase):
     def test_a_service_that_knows_how_calls_come_is_found(self):
         self.assertTrue(violations("controller/api/service.h", "#include <grpcpp/server_context.h>\n"))
         self.assertFalse(violations("controller/api/grpc_api.cc", "#include <grpcpp/server_context.h>\n"))
+
+    def test_a_page_that_knows_of_whom_it_asks_is_found(self):
+        self.assertTrue(violations("page/server/page.h", '#include "controller/api/service.h"\n'))
+        self.assertFalse(violations("page/server/service_source.h", '#include "controller/api/service.h"\n'))
 
     def test_an_agent_that_knows_the_controller_is_found(self):
         self.assertTrue(violations("agent/x.cc", '#include "controller/engine/state/cluster_state.h"\n'))

@@ -6,7 +6,8 @@ import {Piece, PieceReader} from './pieces';
 const ROOT = '/api/v1';
 const CODES: Record<number, string> = {
   400: 'INVALID_ARGUMENT', 401: 'UNAUTHENTICATED', 403: 'PERMISSION_DENIED', 404: 'NOT_FOUND', 429: 'RESOURCE_EXHAUSTED',
-  409: 'FAILED_PRECONDITION', 421: 'PERMISSION_DENIED', 500: 'INTERNAL', 501: 'UNIMPLEMENTED', 503: 'UNAVAILABLE', 504: 'DEADLINE_EXCEEDED',
+  409: 'FAILED_PRECONDITION', 421: 'PERMISSION_DENIED', 500: 'INTERNAL', 501: 'UNIMPLEMENTED', 503: 'UNAVAILABLE',
+  502: 'UNREACHABLE', 504: 'UNREACHABLE',  // of `sidingctl page`: it is there, the controller is not
 };
 
 export class ApiError extends Error {

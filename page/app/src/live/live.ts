@@ -96,8 +96,14 @@ async function newestPlan({id}: Job, signal: AbortSignal): Promise<[number, Plan
   }
 }
 
+// A stranger finds out by asking.
+const mayBePlanned = ({spec}: Job): boolean => {
+  const {user = '', isOperator = false} = state.value.site ?? {};
+  return user === '' || isOperator || spec?.user === user;
+};
+
 async function readPlansAhead(signal: AbortSignal): Promise<void> {
-  const ahead = [...state.value.jobs.values()].filter(waitsForDeadline)
+  const ahead = [...state.value.jobs.values()].filter(job => waitsForDeadline(job) && mayBePlanned(job))
       .sort((a, b) => (a.spec?.startByUs ?? 0) - (b.spec?.startByUs ?? 0)).slice(0, REQUESTS_PLANNED);
   // The first one alone: whoever is refused it is refused the others.
   const first = await Promise.all(ahead.slice(0, 1).map(job => newestPlan(job, signal)));

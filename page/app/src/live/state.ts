@@ -111,7 +111,7 @@ export const withSite = (state: State, site: SiteInfo, policy: PolicyInForce): S
   ({...state, site, privateJobs: /^\s*private_jobs:\s*true\b/m.test(policy.yaml)});
 
 // Whether there are jobs, this reader is not told.
-export const areJobsHidden = (state: State): boolean => state.privateJobs && state.jobs.size === 0;
+export const areJobsHidden = (state: State): boolean => state.privateJobs && state.jobs.size === 0 && state.site?.isOperator !== true;
 
 // Those to read next: stale ones, and those whose progress, or whose way back, moves without events of theirs.
 export function toRead(state: State): number[] {

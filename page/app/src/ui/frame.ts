@@ -23,12 +23,18 @@ function Standing() {
   return html`<span class=${`link ${is === 'reading' ? '' : 'lost'}`}><i aria-hidden="true"></i>${text}</span>`;
 }
 
+// Whose rights this is with; a stranger's page is everybody's.
+function Reader() {
+  const {user = '', isOperator = false} = state.value.site ?? {};
+  return user === '' ? null : html`<span class="dim wide" title=${isOperator ? 'What you see is what operators see' : 'What you see is what this user may see'}>${user}</span>`;
+}
+
 function Header({tab}: {tab: string}) {
   return html`<header class="top"><a class="brand" href="#/now"><b>siding</b></a>
     <nav id="nav" aria-label="Views">${TABS.map(each => html`<a key=${each.view} href=${`#/${each.view}`} aria-current=${each.view === tab ? 'page' : undefined} title=${`g ${each.key}`}>${each.text}</a>`)}</nav>
     <div class="topright"><button id="search" type="button" class="ghost" onClick=${openFind}><span class="wide">Find a job, user or node</span>
       <span class="narrow">Find</span> <kbd>/</kbd></button>
-      <${Standing}/><button type="button" class="ghost help" aria-label="Keys" onClick=${openHelp}>?</button></div></header>`;
+      <${Reader}/><${Standing}/><button type="button" class="ghost help" aria-label="Keys" onClick=${openHelp}>?</button></div></header>`;
 }
 
 // Nothing, until that takes long enough to be noticed.

@@ -58,7 +58,7 @@ export function WhyPanel({plan}: {plan: Plan}) {
   const chosen = victims(plan), columns = ['Chosen', 'Method', ['Frees', 'r'], ['Loses', 'r'], ...(plan.without.length > 0 ? [['Best set without it', 'r']] : []), 'Because'];
   const proof = plan.exact ? 'no set loses less, as the planner counts' : 'too many sets to look at all: there may be a better one';
   return html`<${Panel} title="Why these jobs" right=${chosen.length > 0 && proof}>
-    ${chosen.length === 0 ? html`<p class="empty">No job had to make way.</p>` : html`<p class="pad lead">Decided ${plan.decidedUs > 0 && html`at <${At} us=${plan.decidedUs}/>`}: ${plural(chosen.length, 'job frees', 'jobs free')} ${nodesText(plan.nodes.length)}, and ${chosen.length === 1 ? 'loses' : 'lose'} <b>${loss(plan.lossNodeSeconds)}</b>.</p>
+    ${chosen.length === 0 ? html`<p class="empty">No job had to make way.</p>` : html`<p class="pad lead">Decided${plan.decidedUs > 0 && html` at <${At} us=${plan.decidedUs}/>`}: ${plural(chosen.length, 'job frees', 'jobs free')} ${nodesText(plan.nodes.length)}, and ${chosen.length === 1 ? 'loses' : 'lose'} <b>${loss(plan.lossNodeSeconds)}</b>.</p>
       <${Table} caption="Chosen jobs" columns=${columns}>${chosen.map(step => html`<${Chosen} key=${step.job} plan=${plan} step=${step}/>`)}<//>`}
     <${NextBest} plan=${plan}/>
     <${LeftAlone} plan=${plan}/><//>`;

@@ -10,6 +10,10 @@ const COMMANDS = {
   go: hash => page.evaluate(to => { location.hash = to; }, hash),
   see: text => page.getByText(text).first().waitFor(),
   gone: text => page.getByText(text).first().waitFor({state: 'detached'}),
+  at: address => {
+    const {pathname, search} = new URL(page.url());
+    if (pathname + search !== address) throw new Error(`it is at ${page.url()}`);
+  },
   press: key => page.keyboard.press(key),
   click: name => page.getByRole('button', {name}).click(),
   picture: name => picture(page, name),

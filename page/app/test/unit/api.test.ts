@@ -23,7 +23,7 @@ test('enums are their names, as a number too', () => {
 });
 
 test('fields that the page does not know are left out', () => {
-  assert.deepEqual(decode('SiteInfo', {now_us: '5', of_tomorrow: {}}), {clusterManager: '', nowUs: 5});
+  assert.deepEqual(decode('SiteInfo', {now_us: '5', of_tomorrow: {}}), {clusterManager: '', nowUs: 5, newestEvent: 0, user: '', isOperator: false});
 });
 
 test('another shape is an error that names the field', () => {

@@ -5,7 +5,7 @@ import {ANSWER_AGE_MS, NOTHING, State, areJobsHidden, toRead, withAllJobs, withB
 import {PieceReader} from '../../src/api/pieces';
 import {event, job} from './make';
 
-const SITE = {clusterManager: '', nowUs: 0}, POLICY = {yaml: '', file: '', loadedUs: 0, problem: ''};
+const SITE = {clusterManager: '', nowUs: 0, newestEvent: 0, user: '', isOperator: false}, POLICY = {yaml: '', file: '', loadedUs: 0, problem: ''};
 const LATER = ANSWER_AGE_MS + 1000;
 const begun = (jobs = [job(1, 'running'), job(2, 'pending')]): State => withAllJobs(withBeginning(NOTHING, 10, 0), jobs, LATER, false);
 
@@ -95,6 +95,7 @@ test('no jobs at all, under a policy that hides them, is no news of the cluster'
   assert.ok(areJobsHidden(hidden));
   assert.ok(!areJobsHidden(withAllJobs(hidden, [job(1, 'running')], 0, false)));
   assert.ok(!areJobsHidden(withSite(begun([]), SITE, {...POLICY, yaml: 'private_jobs: false\n'})));
+  assert.ok(!areJobsHidden({...hidden, site: {...SITE, user: 'ada', isOperator: true}}), 'to an operator there are none');
 });
 
 const GONE = {code: 'UNREACHABLE', message: ''}, NO = {code: 'UNAVAILABLE', message: ''};

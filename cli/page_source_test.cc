@@ -1,0 +1,218 @@
+// What the page asks of a controller over gRPC.
+#include "cli/page_source.h"
+
+#include <stdlib.h>
+
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "common/mutex.h"
+#include "common/tls/endpoint.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace siding::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// Has the events up to the newest; those who follow wait for the next one.
+class Followed final : public v1::Siding::Service {
+ public:
+  grpc::Status Site(grpc::ServerContext* context, const v1::Empty*, v1::SiteInfo* site) override {
+    MutexLock lock(mutex_);
+    if (stands_by_) {
+      context->AddTrailingMetadata(kStandsByMetadata, "1");
+      return {grpc::StatusCode::UNAVAILABLE, "this controller stands by"};
+    }
+    site->set_newest_event(newest_);
+    return grpc::Status::OK;
+  }
+  grpc::Status Events(grpc::ServerContext* context, const v1::EventsRequest* request,
+                      grpc::ServerWriter<v1::Event>* writer) override {
+    int64_t seq = request->after_seq();
+    MutexLock lock(mutex_);
+    if (request->follow()) ++followers_;
+    while (!context->IsCancelled() && !stopping_) {
+      for (; seq < newest_; ++seq) {
+        v1::Event event;
+        event.set_seq(seq + 1);
+        if (!writer->Write(event)) return grpc::Status::OK;
+      }
+      if (!request->follow()) break;
+      changed_.WaitFor(mutex_, std::chrono::milliseconds(10));  // to see that its caller has gone
+    }
+    return grpc::Status::OK;
+  }
+  grpc::Status ListJobs(grpc::ServerContext* context, const v1::ListJobsRequest*,
+                        v1::ListJobsResponse*) override {
+    MutexLock lock(mutex_);
+    asked_ = true;
+    changed_.NotifyAll();
+    while (!context->IsCancelled()) changed_.WaitFor(mutex_, std::chrono::milliseconds(10));
+    return grpc::Status::CANCELLED;
+  }
+  grpc::Status ListNodes(grpc::ServerContext*, const v1::ListNodesRequest*, v1::ListNodesResponse*) override {
+    return {grpc::StatusCode::PERMISSION_DENIED, "not yours"};
+  }
+
+  void Happen(int64_t newest) {
+    MutexLock lock(mutex_);
+    newest_ = newest;
+    changed_.NotifyAll();
+  }
+  void SetStandsBy(bool stands_by) {
+    MutexLock lock(mutex_);
+    stands_by_ = stands_by;
+  }
+  void AwaitQuestion() {
+    MutexLock lock(mutex_);
+    changed_.Wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return asked_; });
+  }
+  void EndStreams() {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    changed_.NotifyAll();
+  }
+  int followers() {
+    MutexLock lock(mutex_);
+    return followers_;
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  int64_t newest_ ABSL_GUARDED_BY(mutex_) = 5;
+  bool stands_by_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool asked_ ABSL_GUARDED_BY(mutex_) = false;
+  int followers_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+class PageSourceTest : public testing::Test {
+ protected:
+  // Of this name, until it is gone.
+  struct Served {
+    explicit Served(const std::string& socket) {
+      grpc::ServerBuilder builder;
+      builder.AddListeningPort("unix:" + socket, grpc::InsecureServerCredentials());
+      builder.RegisterService(&controller);
+      server = builder.BuildAndStart();
+    }
+    ~Served() {
+      controller.EndStreams();
+      server->Shutdown(std::chrono::system_clock::now());
+      server->Wait();
+    }
+    Followed controller;
+    std::unique_ptr<grpc::Server> server;
+  };
+
+  PageSourceTest() : folder_(mkdtemp(name_)), first_(std::in_place, folder_ + "/a") {}
+  ~PageSourceTest() override {
+    source_.Stop();
+    second_.reset();
+    first_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+
+  // So many events behind that one, however they come.
+  std::vector<int64_t> Take(int64_t after, size_t count) {
+    std::vector<int64_t> seen;
+    while (seen.size() < count) {
+      const auto part = source_.EventsAfter(after, std::chrono::seconds(1));
+      if (!part.ok()) break;
+      for (const v1::Event& event : part->events) seen.push_back(event.seq());
+      after = part->next;
+    }
+    return seen;
+  }
+  // Until the stream that has ended is noticed.
+  absl::Status End(int64_t after) {
+    for (;;) {
+      const auto part = source_.EventsAfter(after, std::chrono::seconds(1));
+      if (!part.ok()) return part.status();
+      after = part->next;
+    }
+  }
+
+  char name_[32] = "/tmp/siding-page-XXXXXX";
+  const std::string folder_;
+  std::optional<Served> first_;
+  std::optional<Served> second_;
+  PageSource source_{{.controller = folder_ + "/a," + folder_ + "/b"}};
+};
+
+TEST_F(PageSourceTest, WhatHappensBehindTheNewestEventComesByOneStream) {
+  EXPECT_EQ(*source_.NewestEvent(), 5);
+  first_->controller.Happen(7);
+  EXPECT_THAT(Take(5, 2), ElementsAre(6, 7));
+  first_->controller.Happen(8);
+  EXPECT_THAT(Take(7, 1), ElementsAre(8));
+  EXPECT_EQ(first_->controller.followers(), 1);
+}
+TEST_F(PageSourceTest, WhereNothingHappensThePartIsEmptyAndItsEndIsItsBeginning) {
+  ASSERT_TRUE(source_.NewestEvent().ok());
+  const auto part = source_.EventsAfter(5, Duration(0));
+  ASSERT_TRUE(part.ok()) << part.status();
+  EXPECT_THAT(part->events, IsEmpty());
+  EXPECT_EQ(part->next, 5);
+}
+TEST_F(PageSourceTest, EarlierEventsAreReadBesideTheStreamPartByPart) {
+  first_->controller.Happen(2000);
+  EXPECT_EQ(*source_.NewestEvent(), 2000);
+  const auto part = source_.EventsAfter(1000, Duration(0));
+  ASSERT_TRUE(part.ok()) << part.status();
+  EXPECT_EQ(part->events.size(), page::Source::kMostEvents);
+  EXPECT_EQ(part->events.front().seq(), 1001);
+  EXPECT_EQ(part->next, 1500);
+  EXPECT_TRUE(part->more);
+  const auto last = source_.EventsAfter(1990, Duration(0));
+  EXPECT_EQ(last->events.size(), 10u);
+  EXPECT_FALSE(last->more);
+}
+TEST_F(PageSourceTest, ARefusalIsTheControllers) {
+  v1::ListNodesResponse nodes;
+  const absl::Status status = source_.ListNodes({}, nodes);
+  EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
+  EXPECT_EQ(status.message(), "not yours");
+}
+TEST_F(PageSourceTest, AStreamThatEndsIsToldAndTheNextControllerIsFollowed) {
+  ASSERT_TRUE(source_.NewestEvent().ok());
+  first_.reset();
+  EXPECT_TRUE(absl::IsUnavailable(End(5)));
+  EXPECT_TRUE(absl::IsUnavailable(source_.NewestEvent().status()));
+  second_.emplace(folder_ + "/b");
+  second_->controller.Happen(9);
+  EXPECT_EQ(*source_.NewestEvent(), 9);
+  second_->controller.Happen(10);
+  EXPECT_THAT(Take(9, 1), ElementsAre(10));
+}
+// A page is told at once, and not kept waiting for a take-over.
+TEST_F(PageSourceTest, WhereOnlyOneStandsByThereIsNone) {
+  first_->controller.SetStandsBy(true);
+  const absl::Status status = source_.NewestEvent().status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr("no controller is active: "));
+  first_->controller.SetStandsBy(false);
+  EXPECT_TRUE(source_.NewestEvent().ok());
+}
+TEST_F(PageSourceTest, StopEndsTheCallThatWaitsAndThoseThatCome) {
+  ASSERT_TRUE(source_.NewestEvent().ok());
+  absl::Status status;
+  v1::ListJobsResponse jobs;
+  std::thread asking([&] { status = source_.ListJobs({}, jobs); });
+  first_->controller.AwaitQuestion();
+  source_.Stop();
+  asking.join();
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+  EXPECT_TRUE(absl::IsCancelled(source_.ListJobs({}, jobs)));
+  EXPECT_FALSE(End(5).ok());
+  EXPECT_TRUE(absl::IsCancelled(source_.NewestEvent().status()));
+}
+
+}  // namespace
+}  // namespace siding::cli

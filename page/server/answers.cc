@@ -1,0 +1,42 @@
+#include "page/server/answers.h"
+
+#include <memory>
+
+#include "nlohmann/json.hpp"
+
+namespace siding::page {
+namespace {
+
+// Nothing but what this server has may be loaded, and nobody else shows it as a part of his.
+const HttpFields& Protections() {
+  static const HttpFields* const fields =
+      new HttpFields{{"Content-Security-Policy",
+                      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+                      "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
+                     {"X-Content-Type-Options", "nosniff"},
+                     {"Referrer-Policy", "no-referrer"},
+                     {"Cross-Origin-Resource-Policy", "same-origin"}};
+  return *fields;
+}
+
+}  // namespace
+
+HttpResponse Bare(int status) {
+  HttpResponse response;
+  response.status = status;
+  response.headers = Protections();
+  return response;
+}
+
+HttpResponse Refuse(int status, const std::string& why) {
+  HttpResponse response = Bare(status);
+  const nlohmann::json error{{"error", {{"status", status}, {"message", why}}}};
+  // Of what a client has written some may be no text.
+  response.body = std::make_shared<const std::string>(
+      error.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  response.headers.emplace_back("Cache-Control", "no-store");
+  if (status == 405) response.headers.emplace_back("Allow", "GET, HEAD");
+  return response;
+}
+
+}  // namespace siding::page

@@ -1,0 +1,15 @@
+// Answers that are no data, and what every answer has.
+#pragma once
+
+#include <string>
+
+#include "page/server/http.h"
+
+namespace siding::page {
+
+// No body; protected against other sites' pages and scripts.
+HttpResponse Bare(int status);
+// As the API says it: {"error": {"status", "message"}}.
+HttpResponse Refuse(int status, const std::string& why);
+
+}  // namespace siding::page

@@ -1,0 +1,43 @@
+#include "page/server/service_source.h"
+
+#include <utility>
+
+namespace siding::page {
+
+UserIdentity Stranger() { return {kNobody, kNobody, "(page)"}; }
+
+template <class Request, class Response>
+absl::Status ServiceSource::Call(absl::Status (ApiService::*call)(const ApiCall&, const Request*, Response*),
+                                 const Request& request, Response& response) {
+  const ApiCall stranger{Stranger()};
+  const CallSlots::Slot slot(api_.calls(), stranger.identity.uid);
+  if (!slot.status.ok()) return slot.status;
+  return (api_.*call)(stranger, &request, &response);
+}
+
+absl::Status ServiceSource::ListJobs(const v1::ListJobsRequest& request, v1::ListJobsResponse& response) {
+  return Call(&ApiService::ListJobs, request, response);
+}
+absl::Status ServiceSource::Explain(const v1::ExplainRequest& request, v1::ExplainResponse& response) {
+  return Call(&ApiService::Explain, request, response);
+}
+absl::Status ServiceSource::ListCheckpoints(const v1::ListCheckpointsRequest& request,
+                                            v1::ListCheckpointsResponse& response) {
+  return Call(&ApiService::ListCheckpoints, request, response);
+}
+absl::Status ServiceSource::ListNodes(const v1::ListNodesRequest& request, v1::ListNodesResponse& response) {
+  return Call(&ApiService::ListNodes, request, response);
+}
+absl::Status ServiceSource::Site(const v1::Empty& request, v1::SiteInfo& response) {
+  return Call(&ApiService::Site, request, response);
+}
+absl::Status ServiceSource::ShowPolicy(const v1::Empty& request, v1::PolicyInForce& response) {
+  return Call(&ApiService::ShowPolicy, request, response);
+}
+
+absl::StatusOr<Source::Part> ServiceSource::EventsAfter(int64_t after, Duration wait) {
+  ApiService::EventPart part = api_.EventsAfter({Stranger()}, {}, after, kMostEvents, wait);
+  return Part{std::move(part.events), part.next, part.more};
+}
+
+}  // namespace siding::page

@@ -1,0 +1,227 @@
+#!/usr/bin/python3
+"""sidingctl page, of a real controller: each sees there what he sees by sidingctl's other verbs, and strangers see nothing."""
+
+import http.client
+import json
+import signal
+import subprocess
+import unittest
+
+from case import FAR, ClusterCase, wait_for
+from cluster import BIN
+from own_page import OwnPage
+from pair import Pair
+from ports import free_ports
+
+USER = 65534
+PATHS = ("/", "/page.js", "/licences.txt", "/favicon.ico", "/api/v1/jobs", "/api/v1/jobs/1", "/api/v1/jobs/1/plans", "/api/v1/nodes",
+         "/api/v1/checkpoints", "/api/v1/site", "/api/v1/policy", "/api/v1/events", "/api/v1/events?after=0", "/api/v1/", "/odd", "/%2e%2e/x")
+
+
+class Events:
+    """A stream of server-sent events; each is parsed."""
+
+    def __init__(self, page, after=None):
+        self.connection, self.response = page.connect("/api/v1/events" + ("" if after is None else f"?after={after}"), cookie=page.cookie)
+        assert self.response.status == 200, self.response.read()
+        self.last = None
+        while self.last is None:
+            self.line()
+
+    def line(self):
+        line = self.response.readline().decode()
+        if line.startswith("id: "):
+            self.last = int(line.removeprefix("id: "))
+        return line
+
+    def until(self, wanted):
+        """All that come, up to the first one of which this is true."""
+        seen = []
+        while not seen or not wanted(seen[-1]):
+            line = self.line()
+            assert line, "the stream has ended"
+            if line.startswith("data: "):
+                seen.append(json.loads(line.removeprefix("data: ")))
+        return seen
+
+    def await_end(self):
+        try:
+            while self.line():
+                pass
+        except OSError:
+            pass
+
+    def close(self):
+        self.connection.close()
+
+
+class WithPages(ClusterCase):
+    def page(self, *args, uid=None):
+        page = OwnPage(self.cluster, *args, uid=uid)
+        self.addCleanup(page.end, signal.SIGKILL)
+        return page
+
+    def follow(self, page, after=None):
+        events = Events(page, after)
+        self.addCleanup(events.close)
+        return events
+
+
+class Rights(WithPages):
+    """The policy's default is private_jobs: true."""
+
+    def test_a_user_sees_his_own_jobs_and_plans_and_an_operator_all(self):
+        theirs = self.counter()
+        own = self.counter(uid=USER)
+        for job in (theirs, own):
+            self.wait_counting(job)
+        request = self.cluster.submit("--name", "steer", "--nodes", 1, "--slots", 1, "--start-by", f"+{FAR}s", "--workdir", "/", "--output",
+                                      f"{self.outputs()}/%j", "--", "/bin/true", uid=USER)
+        self.cluster.wait_state(request, "done")
+        user, operator = self.page(uid=USER).open(), self.page().open()
+
+        def ids(page):
+            return sorted(int(job["id"]) for job in page.shown("/api/v1/jobs?all=true")["jobs"])
+        self.assertEqual(ids(user), [own, request])
+        self.assertEqual(ids(operator), [theirs, own, request])
+        self.assertIn("counter.py", json.dumps(user.shown(f"/api/v1/jobs/{own}")), "what one's own job runs")
+        for path in (f"/api/v1/jobs/{theirs}", f"/api/v1/jobs/{theirs}/plans"):
+            self.assertEqual(user.ask(path)[0], 404)
+        for page in (user, operator):
+            self.assertTrue(page.shown(f"/api/v1/jobs/{request}/plans?compare=true")["plans"])
+            self.assertEqual(len(page.shown("/api/v1/nodes")["nodes"]), 2)
+        self.assertEqual([page.shown("/api/v1/site")["is_operator"] for page in (user, operator)], [False, True])
+        about = {int(event["job"]) for event in self.follow(user, 0).until(lambda e: (int(e["job"]), e["kind"]) == (request, "succeeded"))}
+        self.assertEqual(about - {0}, {own, request})
+        about = {int(event["job"]) for event in self.follow(operator, 0).until(lambda e: (int(e["job"]), e["kind"]) == (request, "succeeded"))}
+        self.assertEqual(about - {0}, {theirs, own, request})
+        for job in (theirs, own):
+            self.cluster.wait_state(job, "running")
+            self.end_job(job)
+
+    def test_what_happens_is_told_at_once_to_all_who_follow(self):
+        page = self.page().open()
+        followers = [self.follow(page) for _ in range(5)]
+        self.cluster.ctl("cordon", "n1")
+        for follower in followers:
+            follower.until(lambda event: "cordon" in event["kind"])
+
+
+class Strangers(WithPages):
+    def test_without_the_token_every_path_is_closed(self):
+        page = self.page()
+        mine = page.open().cookie
+        name, value = mine.split("=")
+        for path in PATHS:
+            for method in ("GET", "HEAD", "POST", "DELETE"):
+                self.assertEqual(page.stranger(path, method)[0], 401, (method, path))
+            for cookie in (f"{name}=", f"{name}={value[:-1]}", f"{name}x={value}", f"siding-page-1={value}", f"x{mine}"):
+                self.assertEqual(page.stranger(path, cookie=cookie)[0], 401, (path, cookie))
+        status, headers, text = page.stranger("/")
+        self.assertIn("text/html", headers["Content-Type"])
+        self.assertIn("<code>sidingctl page</code>", text)
+        self.assertIn("sidingctl page", json.loads(page.stranger("/api/v1/jobs")[2])["error"]["message"])
+        for secret in (value, page.token.split("=")[1]):
+            self.assertNotIn(secret, text + str(headers))
+        self.assertEqual(page.stranger("/api/v1/jobs", cookie=mine)[0], 200)
+
+    def test_another_sites_page_is_refused_with_the_cookie_too(self):
+        page = self.page().open()
+        self.assertEqual(page.stranger("/api/v1/jobs", cookie=page.cookie, Host="evil.example")[0], 421)
+        self.assertEqual(page.stranger("/api/v1/jobs", cookie=page.cookie, Origin="http://evil.example")[0], 403)
+
+    def test_the_token_opens_once(self):
+        page = self.page()
+        for wrong in ("/?token=", "/?token=x", page.token + "x", page.token[:-1], f"/api/v1/jobs{page.token[1:]}"):
+            self.assertEqual(page.stranger(wrong)[0], 401, wrong)
+        status, headers, _ = page.stranger(page.token)
+        self.assertEqual((status, headers["Location"]), (303, "/"))
+        cookie, *attributes = headers["Set-Cookie"].split("; ")
+        self.assertTrue(cookie.startswith(f"siding-page-{page.port}="))
+        self.assertEqual(sorted(attributes), ["HttpOnly", "Path=/", "SameSite=Strict"])
+        status, headers, text = page.stranger(page.token)
+        self.assertEqual((status, headers["Set-Cookie"]), (401, None))
+        self.assertIn("has been used", text)
+        self.assertIn("<code>sidingctl page</code> prints an address", text)
+        self.assertEqual(page.stranger(page.token, cookie=cookie)[0], 303, "a browser that asks twice")
+
+    def test_two_pages_do_not_open_for_each_others_readers(self):
+        one, other = self.page().open(), self.page().open()
+        value = one.cookie.split("=")[1]
+        self.assertEqual(other.stranger("/api/v1/jobs", cookie=f"siding-page-{other.port}={value}")[0], 401)
+        self.assertEqual(other.stranger("/api/v1/jobs", cookie=f"{one.cookie}; {other.cookie}")[0], 200)
+
+
+class Life(WithPages):
+    def test_ctrl_c_ends_it_with_streams_open(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            page = self.page().open()
+            streams = [self.follow(page) for _ in range(3)]
+            self.assertEqual(page.end(number), 0)
+            for stream in streams:
+                stream.await_end()
+
+    def test_ctrl_c_ends_it_while_the_controller_does_not_answer(self):
+        page = self.page().open()
+        stream = self.follow(page)
+        self.cluster.controller.send_signal(signal.SIGSTOP)
+        asking = http.client.HTTPConnection("127.0.0.1", page.port)
+        self.addCleanup(asking.close)
+        asking.request("GET", "/api/v1/nodes", headers={"Cookie": page.cookie})
+        self.assertEqual(page.end(), 0)
+        stream.await_end()
+        self.cluster.controller.send_signal(signal.SIGCONT)
+
+    def test_a_controller_that_is_killed_is_missed_and_found_again(self):
+        page = self.page().open()
+        stream = self.follow(page)
+        self.cluster.kill9_controller()
+        stream.await_end()
+        status, said = wait_for("the page to say so", lambda: (lambda answer: answer if answer[0] != 200 else None)(page.ask("/api/v1/nodes")))
+        self.assertEqual(status, 502)
+        self.assertIn("no controller is active", said["error"]["message"])
+        self.assertEqual(page.ask("/api/v1/events")[0], 502)
+        self.cluster.start_controller()
+        wait_for("both nodes to be back", lambda: len(self.cluster.node_list()) == 2)
+        self.cluster.ctl("cordon", "n1")
+        wait_for("the page to find it again", lambda: page.ask("/api/v1/nodes")[0] == 200)
+        self.follow(page, stream.last).until(lambda event: "cordon" in event["kind"])
+
+    def test_what_is_wrong_at_the_start_is_told_as_by_other_verbs(self):
+        def start(*args):
+            done = subprocess.run([BIN / "sidingctl", *map(str, args)], capture_output=True, text=True, cwd=self.cluster.dir)
+            return done.returncode, done.stdout, done.stderr
+        nobody = self.cluster.dir / "nobody"
+        code, out, err = start("--socket", nobody, "page")
+        self.assertEqual((code, out), (3, ""))
+        self.assertIn(f"sidingctl: page: no controller answers on {nobody}; is sidingd running?", err)
+        self.assertEqual(start("--socket", self.cluster.socket, "page", "--port", "70000")[0], 2)
+        port, = free_ports(1)
+        page = self.page("--port", port)
+        self.assertEqual(page.port, port)
+        code, _, err = start("--socket", self.cluster.socket, "page", "--port", port)
+        self.assertEqual(code, 1)
+        self.assertIn(f"listen on 127.0.0.1:{port}", err)
+
+
+class TakeOver(WithPages):
+    nodes = ("n1",)
+
+    def make_cluster(self):
+        return Pair(self.nodes, self.slots, policy=self.policy)
+
+    def test_the_page_goes_on_at_the_controller_that_takes_over(self):
+        page = self.page().open()
+        stream = self.follow(page)
+        active = self.cluster.active()
+        self.cluster.kill9(active)
+        stream.await_end()
+        wait_for("the other one to act", lambda: self.cluster.is_active(self.cluster.other(active)))
+        wait_for("the page to have found it", lambda: page.ask("/api/v1/nodes")[0] == 200)
+        wait_for("the node to be back", lambda: page.shown("/api/v1/nodes")["nodes"][0]["state"] == "up")
+        self.cluster.ctl("cordon", "n1")
+        self.follow(page, stream.last).until(lambda event: "cordon" in event["kind"])
+
+
+if __name__ == "__main__":
+    unittest.main()

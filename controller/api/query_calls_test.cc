@@ -54,6 +54,19 @@ TEST_F(QueryCallsTest, JobsOfOneUser) {
   EXPECT_THAT(Listed(request), ElementsAre(first));
 }
 
+TEST_F(QueryCallsTest, WhatTheyRunIsNotInABriefList) {
+  Submit("ada");
+  v1::ListJobsRequest request;
+  v1::ListJobsResponse whole, brief;
+  ASSERT_TRUE(service_.ListJobs(call_, &request, &whole).ok());
+  request.set_brief(true);
+  ASSERT_TRUE(service_.ListJobs(call_, &request, &brief).ok());
+  EXPECT_THAT(whole.jobs(0).spec().command(), ElementsAre("work"));
+  EXPECT_THAT(brief.jobs(0).spec().command(), IsEmpty());
+  brief.mutable_jobs(0)->mutable_spec()->add_command("work");
+  EXPECT_EQ(brief.SerializeAsString(), whole.SerializeAsString()) << "and nothing else is missing";
+}
+
 TEST_F(QueryCallsTest, JobsInAState) {
   const int64_t job = Submit("ada");
   EXPECT_THAT(InState("pending"), ElementsAre(job));

@@ -210,6 +210,7 @@ absl::Status ApiService::ListJobs(const ApiCall& call, const v1::ListJobsRequest
         const bool whole = engine_.MayAct(caller, job);
         v1::Job& view = *response->add_jobs();
         view = whole ? ShowJob(state, job) : ShowOthersJob(state, job);
+        if (request->brief()) LeaveOutWhatItRuns(*view.mutable_spec());
         if (whole) view.set_waits_for(engine_.WhyWaits(job));
         if (whole && Waits(job)) waiting.insert(job.id);
       }

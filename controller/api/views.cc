@@ -223,14 +223,17 @@ v1::Job ShowJob(const ClusterState& state, const JobRecord& job) {
   return view;
 }
 
-v1::Job ShowOthersJob(const ClusterState& state, const JobRecord& job) {
-  v1::Job view = ShowJob(state, job);
-  v1::JobSpec& spec = *view.mutable_spec();
+void LeaveOutWhatItRuns(v1::JobSpec& spec) {
   spec.clear_command();
   spec.clear_env();
   spec.clear_workdir();
   spec.clear_output();
   spec.clear_app();
+}
+
+v1::Job ShowOthersJob(const ClusterState& state, const JobRecord& job) {
+  v1::Job view = ShowJob(state, job);
+  LeaveOutWhatItRuns(*view.mutable_spec());
   view.clear_reason();
   view.clear_methods_note();
   view.clear_timer();

@@ -15,6 +15,8 @@ namespace siding {
 using MaySeeJob = std::function<bool(const JobRecord&)>;
 
 v1::Job ShowJob(const ClusterState& state, const JobRecord& job);
+// What a list does not show, and may be long.
+void LeaveOutWhatItRuns(v1::JobSpec& spec);
 // To a user who may not act on it: without what it runs, where, and why it fails.
 v1::Job ShowOthersJob(const ClusterState& state, const JobRecord& job);
 // `names_job`: the caller may know whose end it waits for, or who is ahead of it.

@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "page/server/answers.h"
+#include "page/server/gzip.h"
 
 namespace siding::page {
 namespace {
@@ -53,7 +54,8 @@ absl::StatusOr<std::string> ToJson(const google::protobuf::Message& message) {
 }
 
 // The weak comparison of HTTP: whether one of them is this one, or any will do.
-bool Names(const std::string& tags, const std::string& tag) {
+bool Names(const std::string& tags, absl::string_view tag) {
+  absl::ConsumePrefix(&tag, "W/");
   for (absl::string_view other : absl::StrSplit(tags, ',')) {
     other = absl::StripAsciiWhitespace(other);
     absl::ConsumePrefix(&other, "W/");
@@ -140,7 +142,11 @@ HttpResponse Page::Send(const HttpRequest& request, const Snapshot& snapshot,
   const bool known = Names(request.Header("If-None-Match").value_or(""), snapshot.tag);
   HttpResponse response = Bare(known ? 304 : 200);
   response.content_type = content_type;
-  if (!known) response.body = snapshot.body;
+  const bool packed =
+      snapshot.packed != nullptr && TakesGzip(request.Header("Accept-Encoding").value_or(""));
+  if (!known) response.body = packed ? snapshot.packed : snapshot.body;
+  if (!known && packed) response.headers.emplace_back("Content-Encoding", "gzip");
+  response.headers.emplace_back("Vary", "Accept-Encoding");
   response.headers.emplace_back("ETag", snapshot.tag);
   response.headers.emplace_back("Cache-Control", "no-cache");
   return response;

@@ -114,7 +114,7 @@ std::optional<bool> ReadFlag(Query& query, const std::string& name) {
 }
 
 Answer ReadJobs(Query& query) {
-  if (auto refusal = query.Take({"all", "state", "user"})) return *refusal;
+  if (auto refusal = query.Take({"all", "brief", "state", "user"})) return *refusal;
   ListJobs jobs;
   for (const std::string& state : query.All("state")) jobs.request.add_states(state);
   if (query.Has("user")) {
@@ -125,6 +125,9 @@ Answer ReadJobs(Query& query) {
   const auto all = ReadFlag(query, "all");
   if (!all) return Refusal{400, "all: expected true or false"};
   jobs.request.set_all(*all);
+  const auto brief = ReadFlag(query, "brief");
+  if (!brief) return Refusal{400, "brief: expected true or false"};
+  jobs.request.set_brief(*brief);
   return Question{jobs, ""};
 }
 

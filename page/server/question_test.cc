@@ -56,16 +56,21 @@ TEST(QuestionTest, AFilterOfJobs) {
   EXPECT_EQ(jobs.request.user(), "ada");
   EXPECT_TRUE(jobs.request.all());
 }
+TEST(QuestionTest, AListIsBriefWhereThatIsAskedFor) {
+  EXPECT_FALSE(Asked<ListJobs>(Get("/api/v1/jobs")).request.brief());
+  EXPECT_TRUE(Asked<ListJobs>(Get("/api/v1/jobs", {{"brief", "true"}})).request.brief());
+}
 TEST(QuestionTest, PlansAreComparedWhereThatIsAskedFor) {
   EXPECT_FALSE(Asked<ExplainJob>(Get("/api/v1/jobs/17/plans")).request.compare());
   EXPECT_TRUE(Asked<ExplainJob>(Get("/api/v1/jobs/17/plans", {{"compare", "true"}})).request.compare());
 }
 TEST(QuestionTest, WhatCannotBeReadNamesWhatWasExpected) {
   EXPECT_EQ(WhyRefused(Get("/api/v1/jobs", {{"all", "yes"}})), "400 all: expected true or false");
+  EXPECT_EQ(WhyRefused(Get("/api/v1/jobs", {{"brief", ""}})), "400 brief: expected true or false");
   EXPECT_EQ(WhyRefused(Get("/api/v1/jobs/1/plans", {{"compare", ""}})),
             "400 compare: expected true or false");
   EXPECT_EQ(WhyRefused(Get("/api/v1/jobs", {{"user", "a"}, {"user", "b"}})), "400 user: expected one name");
-  EXPECT_EQ(WhyRefused(Get("/api/v1/jobs", {{"stat", "done"}})), "400 'stat': expected all, state, user");
+  EXPECT_EQ(WhyRefused(Get("/api/v1/jobs", {{"stat", "done"}})), "400 'stat': expected all, brief, state, user");
   EXPECT_EQ(WhyRefused(Get("/api/v1/nodes", {{"x", ""}})), "400 'x': expected nothing after ?");
   EXPECT_EQ(WhyRefused(Get("/api/v1/jobs", {{"user", "%4"}})), "400 'user=%4': expected %XX after %");
   EXPECT_EQ(WhyRefused(Get("/api/v1/j%obs")), "400 '/api/v1/j%obs': expected %XX after %");

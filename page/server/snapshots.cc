@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
+#include "page/server/gzip.h"
 
 namespace siding::page {
 
@@ -13,8 +14,11 @@ namespace {
 using Body = std::shared_ptr<const std::string>;
 
 std::string TagOf(const std::string& body) {
-  return absl::StrCat("\"", body.size(), "-", absl::Hex(std::hash<std::string>()(body)), "\"");
+  return absl::StrCat("W/\"", body.size(), "-", absl::Hex(std::hash<std::string>()(body)), "\"");
 }
+
+// Shorter ones go in one packet anyway.
+constexpr size_t kLeastPacked = 1000;
 
 // `bytes` has its size while it is anywhere.
 Body Counted(std::string body, std::shared_ptr<std::atomic<size_t>> bytes) {
@@ -25,11 +29,19 @@ Body Counted(std::string body, std::shared_ptr<std::atomic<size_t>> bytes) {
   });
 }
 
+Snapshot Make(std::string body, const std::shared_ptr<std::atomic<size_t>>& bytes) {
+  Snapshot snapshot;
+  snapshot.tag = TagOf(body);
+  if (std::string packed = body.size() < kLeastPacked ? "" : Gzip(body); !packed.empty())
+    snapshot.packed = Counted(std::move(packed), bytes);
+  snapshot.body = Counted(std::move(body), bytes);
+  return snapshot;
+}
+
 }  // namespace
 
 Snapshot MakeSnapshot(std::string body) {
-  const std::string tag = TagOf(body);
-  return {std::make_shared<const std::string>(std::move(body)), tag};
+  return Make(std::move(body), std::make_shared<std::atomic<size_t>>());
 }
 
 absl::StatusOr<Snapshot> Snapshots::Of(const std::string& key,
@@ -45,8 +57,7 @@ absl::StatusOr<Snapshot> Snapshots::Of(const std::string& key,
                                                      most_unread_ >> 20, " MiB: try again"));
   }
   SIDING_ASSIGN_OR_RETURN(std::string body, make());
-  std::string tag = TagOf(body);
-  const Snapshot snapshot{Counted(std::move(body), bytes_), std::move(tag)};
+  const Snapshot snapshot = Make(std::move(body), bytes_);
   if (kept_.size() >= kMost) kept_.clear();
   // Not from its beginning: one that takes long would be over when it is made, for all who have waited for
   // it.

@@ -18,7 +18,8 @@ namespace siding::page {
 
 struct Snapshot {
   std::shared_ptr<const std::string> body;
-  std::string tag;  // of this body, as HTTP's ETag has it
+  std::shared_ptr<const std::string> packed;  // by Gzip(); nullptr: it is too short for that, or it failed
+  std::string tag;  // of this body, as HTTP's ETag has it; weak, for it is packed or not
 };
 
 Snapshot MakeSnapshot(std::string body);
@@ -50,7 +51,7 @@ class Snapshots {
   const Clock& clock_;
   const Duration moment_;
   const size_t most_unread_;
-  // Of bodies that are kept here, or that somebody has: they may outlive this.
+  // Of bodies, packed and not, that are kept here, or that somebody has: they may outlive this.
   const std::shared_ptr<std::atomic<size_t>> bytes_ = std::make_shared<std::atomic<size_t>>(0);
   Mutex mutex_;
   std::map<std::string, Kept> kept_ ABSL_GUARDED_BY(mutex_);

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "page/server/gzip.h"
 
 namespace siding::page {
 namespace {
@@ -75,6 +76,13 @@ TEST_F(SnapshotsTest, TheTagIsThatOfTheBody) {
   const std::string first = tag("a");
   EXPECT_EQ(tag("a"), first);
   EXPECT_NE(tag("b"), first);
+}
+TEST_F(SnapshotsTest, ALongBodyIsThereAsBrowsersTakeIt) {
+  const std::string body(5000, 'x');
+  const auto snapshot = snapshots_.Of("", [&] { return body; });
+  ASSERT_NE(snapshot->packed, nullptr);
+  EXPECT_EQ(*snapshot->packed, Gzip(body));
+  EXPECT_EQ(Of("jobs").packed, nullptr) << "too short";
 }
 TEST_F(SnapshotsTest, AnErrorIsNotKept) {
   EXPECT_FALSE(snapshots_.Of("jobs", [] { return absl::NotFoundError("none"); }).ok());

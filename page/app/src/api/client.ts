@@ -82,8 +82,8 @@ const get = <K extends keyof Answers>(type: K, path: string, outer?: AbortSignal
 export const readSite = (signal?: AbortSignal): Promise<SiteInfo> => get('SiteInfo', '/site', signal);
 export const readPolicy = (signal?: AbortSignal): Promise<PolicyInForce> => get('PolicyInForce', '/policy', signal);
 export const readNodes = (signal?: AbortSignal): Promise<ListNodesResponse> => get('ListNodesResponse', '/nodes', signal);
-export const readJobs = (signal?: AbortSignal): Promise<ListJobsResponse> => get('ListJobsResponse', '/jobs', signal);
-export const readEveryJob = (signal?: AbortSignal): Promise<ListJobsResponse> => get('ListJobsResponse', '/jobs?all=true', signal);
+export const readJobs = (signal?: AbortSignal): Promise<ListJobsResponse> => get('ListJobsResponse', '/jobs?brief=true', signal);
+export const readEveryJob = (signal?: AbortSignal): Promise<ListJobsResponse> => get('ListJobsResponse', '/jobs?all=true&brief=true', signal);
 export const readJob = (id: number, signal?: AbortSignal): Promise<ListJobsResponse> => get('ListJobsResponse', `/jobs/${id}`, signal);
 export const readPlans = (id: number, signal?: AbortSignal): Promise<ExplainResponse> => get('ExplainResponse', `/jobs/${id}/plans`, signal);
 // With what would have been done if one of those who make way had stayed, which costs the controller a plan for each.

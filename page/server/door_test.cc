@@ -88,7 +88,7 @@ TEST_F(DoorTest, ItsNameIsByThePortThatTheBrowserSees) {
 TEST_F(DoorTest, TheTokenOpensOnce) {
   EXPECT_EQ(Status(Ask("/", "the-token")), 303);
   const auto again = door_.Stop(Ask("/", "the-token"));
-  EXPECT_EQ(again->status, 401);
+  ASSERT_EQ(again->status, 401);
   EXPECT_EQ(HeaderOf(again, "Set-Cookie"), "");
   EXPECT_THAT(*again->body, HasSubstr("has been used"));
   EXPECT_THAT(*again->body, HasSubstr("<code>sidingctl page</code>"));
@@ -101,7 +101,7 @@ TEST_F(DoorTest, WhoHasOpenedItIsLedToThePageAgain) {
 }
 TEST_F(DoorTest, AnotherTokenUsesNothingUp) {
   const auto wrong = door_.Stop(Ask("/", "<b>another"));
-  EXPECT_EQ(wrong->status, 401);
+  ASSERT_EQ(wrong->status, 401);
   EXPECT_THAT(*wrong->body, Not(HasSubstr("<b>")));
   EXPECT_EQ(Status(Ask("/api/v1/jobs", "the-token")), 401);
   EXPECT_EQ(Status(Ask("/", "the-token")), 303);

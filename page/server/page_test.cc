@@ -278,7 +278,7 @@ TEST_F(AwayPageTest, OneWhoDoesNotAnswerIsNotAskedAgainUntilHeIsBack) {
   EXPECT_TRUE(stream.stream->HasEnded());
   EXPECT_EQ(source_.asked, 2);
   for (const char* path : {"/api/v1/nodes", "/api/v1/jobs", "/api/v1/events"}) {
-    EXPECT_EQ(Get(path).status, 502) << path;
+    ASSERT_EQ(Get(path).status, 502) << path;
     EXPECT_THAT(*Get(path).body, HasSubstr("no controller is active"));
   }
   EXPECT_EQ(source_.asked, 2);

@@ -26,6 +26,9 @@ struct TaskSeen {
 v1::TaskReport WithShortTexts(v1::TaskReport report);
 // It is frozen, and its manager gives nobody its place before it has left.
 bool KeepsItsNodes(const JobRecord& job);
+// By which nodes are kept for a request of a manager's while it waits: the newest that has any. Null: there
+// is none, or it waits in the queue.
+const Plan* KeptPlanOf(const JobRecord& request);
 // On its way off its nodes.
 bool IsReleasing(const JobRecord& job);
 // All its tasks have been seen running since it was started or restored last.

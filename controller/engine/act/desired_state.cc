@@ -117,10 +117,8 @@ void DesiredStateBuilder::AddRequest(const JobRecord& request, DesiredState& des
       desired.jobs[request.id].why = absl::StrCat(what, request.plans.back().refusal);
   };
   if (IsQueued(request)) return tell(kWaitsItsTurn);
-  // Where nothing is planned at the moment (agents may be away), what was planned before stays kept.
-  const auto last = std::find_if(request.plans.rbegin(), request.plans.rend(),
-                                 [](const Plan& p) { return !p.nodes.empty(); });
-  const Plan& plan = last == request.plans.rend() ? request.plans.back() : *last;
+  const Plan* const kept = KeptPlanOf(request);
+  const Plan& plan = kept == nullptr ? request.plans.back() : *kept;
   const std::vector<NodeId>& nodes = HoldsNodes(request.state) ? request.nodes : plan.nodes;
   if (nodes.empty()) return tell(kHasNoNodesYet);
   if (request.spec.not_before > clock_.Now()) return;

@@ -32,6 +32,11 @@ std::string WithoutTimes(const std::string& refusal) {
   return refusal.substr(0, refusal.find("; in the way"));
 }
 
+bool HaveCommon(const std::vector<NodeId>& a, const std::vector<NodeId>& b) {
+  return std::any_of(a.begin(), a.end(),
+                     [&](const NodeId& node) { return std::find(b.begin(), b.end(), node) != b.end(); });
+}
+
 // How long the manager may take to start a job whose nodes are free.
 constexpr Duration kStartPatience = std::chrono::minutes(2);
 // After so many failed starts in a row, whatever the nodes, a request costs nobody anything more.
@@ -154,14 +159,15 @@ void Requests::WithdrawOrders() {
   }
   for (const JobRecord* job : leaving) {
     // Nobody is to be ended for a request that is back in the queue, and where the manager does not start it
-    // by itself nothing is kept for it, which a victim would be saved for. Nor is anything kept for one
-    // without a plan that works: others would have what a pod leaves that is evicted then.
+    // by itself nothing is kept for it, which a victim would be saved for. Nor is
+    // anybody to be evicted where nothing is kept: others would have what he leaves.
     const bool is_ended = job->state == JobState::kKilling;
     const bool is_evicted = is_ended && IsExternallyManaged(*job);
     const bool needed = std::any_of(requests.begin(), requests.end(), [&](const JobRecord* request) {
-      if (is_evicted && !HoldsNodes(request->state) &&
-          (request->plans.empty() || request->plans.back().nodes.empty()))
-        return false;
+      if (is_evicted && !HoldsNodes(request->state)) {
+        const Plan* const kept = KeptPlanOf(*request);
+        return kept != nullptr && HaveCommon(kept->nodes, job->nodes);
+      }
       const bool is_kept = !is_ended && OwnershipOf(request->spec).queue_starts_requests;
       return IsFor(*request, job->nodes) && (is_kept || !IsQueued(*request));
     });
@@ -326,9 +332,7 @@ bool Requests::IsFor(const JobRecord& request, const std::vector<NodeId>& nodes)
     return !possible || std::any_of(nodes.begin(), nodes.end(),
                                     [&](const NodeId& node) { return possible->contains(node); });
   }
-  return std::any_of(nodes.begin(), nodes.end(), [&](const NodeId& node) {
-    return std::find(its.begin(), its.end(), node) != its.end();
-  });
+  return HaveCommon(its, nodes);
 }
 
 // The request that it made way for still wants its nodes.

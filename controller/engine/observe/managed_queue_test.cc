@@ -261,13 +261,32 @@ TEST_F(PodsTest, AVictimRunsOnWhenItsRequestIsBackInTheQueue) {
   ASSERT_TRUE(Job(kExpress).plans.back().queued) << Job(kExpress).plans.back().refusal;
   EXPECT_EQ(State(kBatchJob), JobState::kRunning);
 }
-TEST_F(PodsTest, AVictimRunsOnWhenItsRequestHasNoPlanThatWorks) {
+// Nor for another one that has no plan.
+TEST_F(PodsTest, AVictimRunsOnThoughAnotherRequestMightHaveItsNode) {
+  policy_.when_late = WhenLate::kBestEffort;
+  engine_->SetPolicy(policy_);
+  AddNodes({"b"});
+  ManagedJob other = Pod(JobId(43), ManagedPhase::kRunning);
+  other.nodes = {NodeId("b")};
+  other.spec.methods = {};
+  Say(other);
+  StartPod("b", JobId(43), {});
+  const JobId gang(60);
+  ManagedJob both = Deadline(gang);
+  both.spec.nodes = 2;
+  Say(both);
   cluster_.slow_kill = {"a"};
   MakeWay();
   ASSERT_EQ(State(kBatchJob), JobState::kKilling);
-  SayNode(0);
-  ASSERT_THAT(Job(kExpress).plans.back().nodes, IsEmpty());
-  ASSERT_FALSE(Job(kExpress).plans.back().queued);
+  cluster_.Disconnect("b");
+  ManagerChanges gone;
+  gone.nodes = {{.id = NodeId("b"), .capacity = {}, .usable = false}};
+  engine_->OnManager(std::move(gone));
+  Pass(20s);
+  ASSERT_FALSE(Job(gang).plans.back().queued) << Job(gang).plans.back().refusal;
+  ASSERT_EQ(State(kBatchJob), JobState::kKilling);
+  SayNode(4, /*usable=*/false);
+  ASSERT_TRUE(Job(kExpress).plans.back().queued) << Job(kExpress).plans.back().refusal;
   EXPECT_EQ(State(kBatchJob), JobState::kRunning);
 }
 TEST_F(PodsTest, AVictimThatIsBeingSavedRunsOnToo) {

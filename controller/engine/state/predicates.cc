@@ -98,6 +98,14 @@ bool IsReleasing(const JobRecord& job) {
   return ordered && !job.current.keep_running && (!job.in_ram || !gives_way);
 }
 
+const Plan* KeptPlanOf(const JobRecord& request) {
+  if (IsQueued(request)) return nullptr;
+  // Where nothing is planned at the moment (agents may be away), what was planned before stays kept.
+  const auto last = std::find_if(request.plans.rbegin(), request.plans.rend(),
+                                 [](const Plan& plan) { return !plan.nodes.empty(); });
+  return last == request.plans.rend() ? nullptr : &*last;
+}
+
 bool HasBegun(const JobRecord& job) { return job.running_since != Time{}; }
 
 JobEvent GoesOnBy(const JobRecord& job) {

@@ -28,6 +28,9 @@ v1::TaskReport WithShortTexts(v1::TaskReport report);
 bool KeepsItsNodes(const JobRecord& job);
 // Its work is being saved where it is, and it runs on.
 bool IsSavedRunning(const JobRecord& job);
+// By which nodes are kept for a request of a manager's while it waits: the newest that has any. Null: there
+// is none, or it waits in the queue.
+const Plan* KeptPlanOf(const JobRecord& request);
 // On its way off its nodes.
 bool IsReleasing(const JobRecord& job);
 // All its tasks have been seen running since it was started or restored last.

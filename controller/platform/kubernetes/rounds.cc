@@ -263,6 +263,11 @@ class RoundsOfWatched final : public Rounds {
   absl::Status Take(ApiClient& client, const Step& step, const std::string& what, Time now) {
     const absl::Status done = Apply(client, step);
     pauses_.Note(what, done, now);
+    if (const auto* patch = std::get_if<Patch>(&step.call);
+        patch != nullptr && done.ok() && patch->resource.plural == Nodes().plural) {
+      MutexLock lock(mutex_);
+      table_.OnNodeWritten(patch->name.name);
+    }
     Log(step.target, step.action, done);
     return done;
   }

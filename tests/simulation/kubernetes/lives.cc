@@ -31,12 +31,18 @@ FakeStore::Value Lives::PodOf(const Container& container) const {
   return pod != nullptr && UidOf(*pod) == container.uid ? pod : nullptr;
 }
 
+const Json* Lives::LastOf(const std::string& uid) const {
+  const auto pod = pods_.find(uid);
+  return pod == pods_.end() ? nullptr : pod->second.get();
+}
+
 void Lives::OnChange(const FakeStore::Event& event) {
   const bool is_owner = event.plural == Jobs().plural || event.plural == StatefulSets().plural;
   if (is_owner &&
       (event.after == nullptr ||
        !kubernetes::MakesPods(event.plural == Jobs().plural ? "Job" : "StatefulSet", *event.after)))
     done_owners_.insert(UidOf(event.after != nullptr ? *event.after : *event.before));
+  if (event.plural == "pods" && event.after != nullptr) pods_[UidOf(*event.after)] = event.after;
   if (event.plural != "pods" || event.after == nullptr) return;
   const Json& pod = *event.after;
   const bool failed = IsOver(pod) && !Succeeded(pod) && !IsDeleting(pod) && !IsSaved(UidOf(pod)) &&
@@ -115,7 +121,7 @@ void Lives::OnRuns(const Container& container) {
 void Lives::OnImage(const ImageName& image) {
   const Duration done = lab_.store.images.at(image).work;
   for (const auto& [uid, container] : containers_.all()) {
-    const FakeStore::Value pod = PodOf(container);
+    const Json* const pod = LastOf(uid);
     const auto checkpoint = recorded_.checkpoints.find(CheckpointId(image.checkpoint));
     if (pod == nullptr || checkpoint == recorded_.checkpoints.end() ||
         audit_.NumberOf(*pod) != checkpoint->second.job.value() || container.since || container.pid == 0 ||

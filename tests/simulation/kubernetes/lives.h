@@ -40,6 +40,8 @@ class Lives {
 
  private:
   FakeStore::Value PodOf(const Container& container) const;
+  // Also of one that somebody took away by force.
+  const Json* LastOf(const std::string& uid) const;
   bool IsSaved(const std::string& uid) const;
   void CheckEnded(const JobRecord& job);
 
@@ -51,6 +53,7 @@ class Lives {
   std::map<std::string, std::pair<ImageName, Duration>> saved_;  // by uid: its newest image
   std::map<ImageName, std::string> owners_;                      // of images: the owner of its pod
   std::map<int64_t, std::string> job_owners_;                    // by number
+  std::map<std::string, FakeStore::Value> pods_;                 // by uid, as they were last
   std::map<int64_t, Time> to_be_ended_;
   std::set<int64_t> may_end_;          // a pod of theirs has, by itself, or their users have let go of it
   std::set<std::string> done_owners_;  // uids: they make no pods any more

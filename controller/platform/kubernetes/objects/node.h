@@ -20,7 +20,8 @@ struct Node {
   std::string why_not_ready;  // the kubelet's words, or that it is not heard of
   Amounts allocatable;        // for pods, all of them together
   int most_pods = 0;
-  std::string problem;  // what of it cannot be read; then `allocatable` is nothing
+  std::string problem;    // what of it cannot be read; then `allocatable` is nothing
+  bool outdated = false;  // siding has changed it since
 };
 Node NodeFrom(const Object& object);
 

@@ -46,8 +46,10 @@ Step PatchStep(std::string target, std::string action, const Resource& resource,
           Patch{resource, name, std::make_shared<const Json>(std::move(body))}};
 }
 
-// Nobody else's pods come to this node any more. A taint of an earlier job's may be gone by now.
+// Nobody else's pods come to this node any more. A taint of an earlier job's may be gone by now, and one that
+// siding has taken off since is.
 bool IsSeenKept(const Node& node, const std::map<std::string, JobId>& kept) {
+  if (node.outdated) return false;
   const auto job = kept.find(node.object.name.name);
   return job != kept.end() && std::any_of(node.taints.begin(), node.taints.end(), [&](const Taint& taint) {
            return taint.key == kKeptTaint && taint.value == absl::StrCat(job->second.value());

@@ -101,6 +101,19 @@ TEST_F(StepsTest, ANodeIsKeptOnceAndThenNoMore) {
   EXPECT_THAT(Take(), ElementsAre("node n1: kept no more"));
   EXPECT_THAT(ListAt(Now(Nodes(), {"", "n1"}), {"spec", "taints"}), IsEmpty());
 }
+// It may have been kept no more meanwhile.
+TEST_F(StepsTest, NothingIsBoundToANodeOfWhichTheWatchHasNotToldYet) {
+  Put("pods", {"d", "a"}, Pod());
+  Keep({NodeId("n1")});
+  EXPECT_THAT(Take(), ElementsAre("node n1: kept for job 7"));
+  JobTable table = Table();
+  EXPECT_EQ(StepsTowards(desired_, {}, table, clock_.Now()).size(), 1u);
+  table.OnNodeWritten("n1");
+  EXPECT_THAT(StepsTowards(desired_, {}, table, clock_.Now()), IsEmpty());
+  const Object node = *client_.Get(Nodes(), {"", "n1"});
+  table.OnNodes({{node, node}});
+  EXPECT_EQ(StepsTowards(desired_, {}, table, clock_.Now()).size(), 1u);
+}
 TEST_F(StepsTest, NothingIsBoundToANodeThatWasCordonedSince) {
   Put("pods", {"d", "a"}, Pod());
   Keep({NodeId("n1")});

@@ -84,6 +84,11 @@ void JobTable::OnNodes(const std::vector<ObjectChange>& changes) {
   }
 }
 
+void JobTable::OnNodeWritten(const std::string& name) {
+  const auto node = nodes_.find(name);
+  if (node != nodes_.end()) node->second.outdated = true;
+}
+
 void JobTable::OnBudgets(const std::vector<ObjectChange>& changes) {
   std::set<std::string> spaces;
   for (const ObjectChange& change : changes) {

@@ -98,6 +98,8 @@ class JobTable {
   void OnPods(const std::vector<ObjectChange>& changes);
   void OnNodes(const std::vector<ObjectChange>& changes);
   void OnBudgets(const std::vector<ObjectChange>& changes);
+  // The server has taken a change of siding's of this node: what is known of it is older until OnNodes().
+  void OnNodeWritten(const std::string& name);
   // These jobs go on with the next pod of their owner: until then they wait, and are not gone.
   void OnNext(std::map<JobId, DesiredState::Next> next);
   // The owner of this job makes no pods any more: it is gone.

@@ -226,6 +226,12 @@ Json StatusOf(const Request& request, const RequestNow& there, Time now) {
   if (all_started) draft.SayTime("started", sum.last_start);
   const bool has_started = all_started || !TextAt(StatusAt(request), {"started"}).empty();
   if (SayEnd(sum, changed, has_started, draft)) return draft.status();
+  // A pod that is made after its deadline is refused.
+  const absl::StatusOr<Time> deadline = ParseTime(TextAt(draft.status(), {"deadline"}), now);
+  if (!sum.missing.empty() && !there.problem.empty() && deadline.ok() && now > *deadline) {
+    draft.Fail("PodsNotMade", there.problem);
+    return draft.status();
+  }
   if (has_started) {
     draft.Drop("Failed");
     if (there.outlook && there.outlook->planned) SayPlan(*there.outlook, draft);

@@ -99,6 +99,19 @@ TEST_F(RequestStatusTest, PodsThatWereSeenAreNamed) {
   EXPECT_THAT(RecordOf(Now()).pods, ElementsAre(PodNameOf(Now(), 1)));
   EXPECT_EQ(Condition("Running"), "False Waits");
 }
+TEST_F(RequestStatusTest, OneWhosePodsCouldNotBeMadeInTimeHasFailed) {
+  Accept();
+  AddPod(1);
+  there_.problem = "pod d/r-0 is there, and is not this request's: expected a free name";
+  Look();
+  EXPECT_EQ(Condition("Running"), "False PodsNotMade");
+  EXPECT_FALSE(over());
+  now_ = *ParseTime("2026-01-01T00:01:01Z", Time{});
+  Look();
+  EXPECT_EQ(Condition("Failed"), "True PodsNotMade");
+  EXPECT_EQ(Said("reason"), there_.problem);
+  EXPECT_TRUE(over());
+}
 TEST_F(RequestStatusTest, ThePlanIsSaid) {
   Accept();
   AddBoth();

@@ -99,27 +99,58 @@ Step LetGo(const Pod& pod, const Node& node) {
   return PatchStep(NameOf(pod), "let go to " + node.object.name.name, Pods(), pod.name, std::move(body));
 }
 
+using Promises = std::map<std::string, Promised>;  // by node
+
+void Promise(const std::string& node, const Pod& pod, Promises& promises) {
+  Promised& promised = promises[node];
+  promised.requests = promised.requests + pod.requests;
+  ++promised.pods;
+}
+
+// The cluster is to place it, and has not yet.
+bool IsLetGo(const Pod& pod) {
+  return pod.node.empty() && !HasGate(pod) && pod.scheduler != kScheduler &&
+         pod.placement.selector.contains(kHostnameLabel);
+}
+
+// What pods are to have that were let go.
+Promises PromisedAlready(const DesiredState& desired, const JobTable& table) {
+  Promises promises;
+  for (const auto& [job, kept] : desired.kept) {
+    const std::vector<const Pod*> pods = table.PodsOf(job);
+    if (pods.size() != kept.nodes.size()) continue;
+    for (size_t rank = 0; rank < pods.size(); ++rank) {
+      if (IsLetGo(*pods[rank])) Promise(kept.nodes[rank].value(), *pods[rank], promises);
+    }
+  }
+  return promises;
+}
+
 // Those that have no node yet get theirs, by rank, all of them or none.
 void AddPlacement(const JobTable& table, const std::map<std::string, JobId>& kept,
-                  const std::vector<const Pod*>& pods, const std::vector<NodeId>& nodes,
+                  const std::vector<const Pod*>& pods, const std::vector<NodeId>& nodes, Promises& promises,
                   std::vector<Step>& steps) {
   if (pods.size() != nodes.size()) return;
   std::vector<Step> placed;
+  Promises with = promises;
   for (size_t rank = 0; rank < pods.size(); ++rank) {
     const Pod& pod = *pods[rank];
-    if (!pod.node.empty()) continue;
+    if (!pod.node.empty() || IsLetGo(pod)) continue;
     const auto node = table.nodes().find(nodes[rank].value());
     if (node == table.nodes().end() || !IsSeenKept(node->second, kept) || !table.MayBeOn(node->first, pod) ||
-        !table.HasRoom(node->first, pod))
+        !table.HasRoom(node->first, pod, with[node->first]))
       return;
     if (HasGate(pod)) {
       placed.push_back(LetGo(pod, node->second));
+      Promise(node->first, pod, with);
     } else if (pod.scheduler == kScheduler) {
       placed.push_back({NameOf(pod), "bound to " + node->first,
                         Binding{pod.name, pod.uid, node->first, pod.requests, node->second.allocatable,
                                 node->second.most_pods}});
+      Promise(node->first, pod, with);
     }
   }
+  promises = std::move(with);
   std::move(placed.begin(), placed.end(), std::back_inserter(steps));
 }
 
@@ -178,9 +209,11 @@ std::vector<Step> StepsTowards(const DesiredState& desired, const std::vector<Ev
     const auto job = kept.find(name);
     AddNodeStep(node, job == kept.end() ? nullptr : &job->second, steps);
   }
+  Promises promises = PromisedAlready(desired, table);
   for (const auto& [job, wanted] : desired.jobs) {
     // Nodes that are not kept for it may be another's by the time that it comes.
-    if (desired.kept.contains(job)) AddPlacement(table, kept, table.PodsOf(job), wanted.nodes, steps);
+    if (desired.kept.contains(job))
+      AddPlacement(table, kept, table.PodsOf(job), wanted.nodes, promises, steps);
   }
   for (const Eviction& eviction : unwanted) AddEviction(table, kept, eviction, steps);
   // Last: they only tell people.

@@ -325,6 +325,23 @@ TEST_F(StepsTest, AGatedPodIsToldItsNodeAndLetGo) {
           {toleration, {{"key", "siding.dev/kept-for"}, {"operator", "Exists"}, {"effect", "NoSchedule"}}}));
   EXPECT_THAT(Take(), IsEmpty());
 }
+// It holds nothing of the node before the cluster has placed it.
+TEST_F(StepsTest, WhatWasLetGoIsCountedWhereItIsToBe) {
+  const auto cpus = [](Json pod, const char* cpu) {
+    pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = cpu;
+    return pod;
+  };
+  const Json gated = {{"schedulerName", "default-scheduler"},
+                      {"schedulingGates", Json::array({{{"name", "siding.dev/wait"}}})}};
+  Put("pods", {"d", "a"}, cpus(Pod(gated), "1500m"));
+  Put("pods", {"d", "b"}, Pod({{"schedulerName", "siding"}}, "8"));
+  Keep({NodeId("n1")});
+  desired_.kept[JobId(8)] = {{NodeId("n1")}, "d", {}};
+  desired_.jobs[JobId(8)] = {.nodes = {NodeId("n1")}, .why = ""};
+  EXPECT_THAT(Take(), ElementsAre("node n1: kept for job 7"));
+  EXPECT_THAT(Take(), ElementsAre("pod d/a: let go to n1"));
+  EXPECT_THAT(Take(), IsEmpty());
+}
 TEST_F(StepsTest, WithoutNodesThatAreKeptNothingIsBound) {
   Put("pods", {"d", "a"}, Pod());
   desired_.jobs[JobId(7)] = {.nodes = {NodeId("n1")}};

@@ -279,12 +279,12 @@ Amounts JobTable::TakenOf(const std::string& node, bool by_jobs_too) const {
   return taken;
 }
 
-bool JobTable::HasRoom(const std::string& node, const Pod& pod) const {
+bool JobTable::HasRoom(const std::string& node, const Pod& pod, const Promised& beside) const {
   const auto found = nodes_.find(node);
   if (found == nodes_.end()) return false;
   const auto on = on_nodes_.find(node);
-  const int pods = on == on_nodes_.end() ? 0 : static_cast<int>(on->second.size());
-  const Resources with = ToResources(TakenOf(node, true) + pod.requests);
+  const int pods = beside.pods + (on == on_nodes_.end() ? 0 : static_cast<int>(on->second.size()));
+  const Resources with = ToResources(TakenOf(node, true) + beside.requests + pod.requests);
   return pods < found->second.most_pods && ToResources(found->second.allocatable).Covers(with);
 }
 

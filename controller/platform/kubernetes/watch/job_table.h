@@ -82,6 +82,12 @@ struct PodStanding {
   std::string refused;          // why siding leaves it alone although it asks
 };
 
+// What is promised of a node, and does not show there yet.
+struct Promised {
+  Amounts requests;
+  int pods = 0;
+};
+
 class JobTable {
  public:
   // Whether the number on a pod is siding's. Users can write annotations, too.
@@ -143,7 +149,7 @@ class JobTable {
   // The node takes pods in now, and this one may be there.
   bool MayBeOn(const std::string& node, const Pod& pod) const;
   // With all that holds something of the node now, pods that are ending included, as its kubelet counts.
-  bool HasRoom(const std::string& node, const Pod& pod) const;
+  bool HasRoom(const std::string& node, const Pod& pod, const Promised& beside = {}) const;
 
  private:
   struct Entry {

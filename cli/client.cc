@@ -52,9 +52,10 @@ std::string FreshKey() {
   return key;
 }
 
-v1::JobRef Ref(int64_t id) {
+v1::JobRef Ref(int64_t id, int64_t if_unchanged = 0) {
   v1::JobRef ref;
   ref.set_id(id);
+  ref.set_if_unchanged(if_unchanged);
   return ref;
 }
 
@@ -64,10 +65,11 @@ v1::CheckpointRef Ref(const std::string& id) {
   return ref;
 }
 
-v1::CheckpointRequest Request(int64_t job, v1::Tier tier) {
+v1::CheckpointRequest Request(int64_t job, v1::Tier tier, int64_t if_unchanged) {
   v1::CheckpointRequest request;
   request.set_id(job);
   request.set_tier(tier);
+  request.set_if_unchanged(if_unchanged);
   return request;
 }
 
@@ -161,15 +163,20 @@ absl::StatusOr<v1::VerifyResponse> Client::Verify(const std::string& id) {
 absl::Status Client::Delete(const std::string& id) {
   return impl_->Order(&Stub::DeleteCheckpoint, Ref(id)).status();
 }
-absl::Status Client::Suspend(int64_t job) { return impl_->Order(&Stub::Suspend, Ref(job)).status(); }
+absl::StatusOr<v1::ActionPlan> Client::PlanAction(const v1::ActionRequest& request) {
+  return impl_->Ask(&Stub::PlanAction, request);
+}
+absl::Status Client::Suspend(int64_t job, int64_t if_unchanged) {
+  return impl_->Order(&Stub::Suspend, Ref(job, if_unchanged)).status();
+}
 absl::Status Client::Resume(int64_t job) { return impl_->Order(&Stub::Resume, Ref(job)).status(); }
-absl::StatusOr<std::string> Client::Checkpoint(int64_t job, v1::Tier tier) {
-  auto response = impl_->Order(&Stub::Checkpoint, Request(job, tier));
+absl::StatusOr<std::string> Client::Checkpoint(int64_t job, v1::Tier tier, int64_t if_unchanged) {
+  auto response = impl_->Order(&Stub::Checkpoint, Request(job, tier, if_unchanged));
   if (!response.ok()) return response.status();
   return response->checkpoint();
 }
-absl::Status Client::Vacate(int64_t job, v1::Tier tier) {
-  return impl_->Order(&Stub::Vacate, Request(job, tier)).status();
+absl::Status Client::Vacate(int64_t job, v1::Tier tier, int64_t if_unchanged) {
+  return impl_->Order(&Stub::Vacate, Request(job, tier, if_unchanged)).status();
 }
 absl::Status Client::Migrate(const v1::MigrateRequest& request) {
   return impl_->Order(&Stub::Migrate, request).status();
@@ -183,10 +190,13 @@ absl::Status Client::Update(const v1::UpdateRequest& request) {
   return impl_->Order(&Stub::Update, request).status();
 }
 
-absl::Status Client::Kill(int64_t job) { return impl_->Order(&Stub::Kill, Ref(job)).status(); }
-absl::Status Client::Cordon(const std::string& node, bool cordon) {
+absl::Status Client::Kill(int64_t job, int64_t if_unchanged) {
+  return impl_->Order(&Stub::Kill, Ref(job, if_unchanged)).status();
+}
+absl::Status Client::Cordon(const std::string& node, bool cordon, int64_t if_unchanged) {
   v1::NodeRef ref;
   ref.set_name(node);
+  ref.set_if_unchanged(if_unchanged);
   return impl_->Ask(cordon ? &Stub::Cordon : &Stub::Uncordon, ref).status();
 }
 absl::Status Client::Lose(const std::string& node) {

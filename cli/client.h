@@ -49,17 +49,19 @@ class Client {
   absl::StatusOr<v1::ListCheckpointsResponse> Checkpoints(int64_t job);
   absl::StatusOr<v1::VerifyResponse> Verify(const std::string& checkpoint);
   absl::Status Delete(const std::string& checkpoint);
-  absl::Status Suspend(int64_t job);
+  absl::StatusOr<v1::ActionPlan> PlanAction(const v1::ActionRequest& request);
+  // `if_unchanged`, here and below: the sequence of a plan that the order rests on; 0: of none.
+  absl::Status Suspend(int64_t job, int64_t if_unchanged = 0);
   absl::Status Resume(int64_t job);
-  absl::StatusOr<std::string> Checkpoint(int64_t job, v1::Tier tier);
-  absl::Status Vacate(int64_t job, v1::Tier tier);
+  absl::StatusOr<std::string> Checkpoint(int64_t job, v1::Tier tier, int64_t if_unchanged = 0);
+  absl::Status Vacate(int64_t job, v1::Tier tier, int64_t if_unchanged = 0);
   absl::Status Migrate(const v1::MigrateRequest& request);
   absl::Status Restart(const v1::RestartRequest& request);
   absl::Status Hold(int64_t job);
   absl::Status Release(int64_t job);
   absl::Status Update(const v1::UpdateRequest& request);
-  absl::Status Kill(int64_t job);
-  absl::Status Cordon(const std::string& node, bool cordon);
+  absl::Status Kill(int64_t job, int64_t if_unchanged = 0);
+  absl::Status Cordon(const std::string& node, bool cordon, int64_t if_unchanged = 0);
   absl::Status Lose(const std::string& node);
   absl::StatusOr<v1::SiteInfo> Site();
   absl::StatusOr<v1::PolicyInForce> Policy();

@@ -86,7 +86,17 @@ class Recorder final : public v1::Siding::Service {
     }
     return Asked("update", request->id());
   }
+  grpc::Status PlanAction(grpc::ServerContext*, const v1::ActionRequest* request,
+                          v1::ActionPlan* plan) override {
+    plan->set_verb(request->verb());
+    plan->set_job(request->job());
+    plan->set_sequence(41);
+    return Asked(request->node().empty() ? "plan " + request->verb() : "plan cordon " + request->node(),
+                 request->job());
+  }
   grpc::Status Kill(grpc::ServerContext*, const v1::JobRef* ref, v1::Empty*) override {
+    if (ref->if_unchanged() != 0)
+      return Asked("kill, if unchanged since " + std::to_string(ref->if_unchanged()), ref->id());
     return Asked("kill", ref->id());
   }
   grpc::Status Vacate(grpc::ServerContext*, const v1::CheckpointRequest* request, v1::Empty*) override {

@@ -439,5 +439,44 @@ TEST_F(ProgramTest, WithoutAControllerItSaysWhereItLooked) {
   EXPECT_THAT(err_, HasSubstr("no controller answers on " + folder_ + "/nobody.sock"));
 }
 
+// ---- Plans of orders. ----
+
+TEST_F(ProgramTest, WithDryRunAnOrderIsOnlyPlanned) {
+  for (const std::vector<const char*>& verb : std::vector<std::vector<const char*>>{
+           {"suspend", "5"}, {"checkpoint", "5"}, {"vacate", "5"}, {"migrate", "5"}, {"kill", "5"}}) {
+    service_.asked.clear();
+    std::vector<const char*> arguments = verb;
+    arguments.push_back("--dry-run");
+    EXPECT_EQ(Run(arguments), 0) << err_;
+    EXPECT_THAT(service_.asked, ElementsAre(std::string("plan ") + verb[0] + " 5"));
+    EXPECT_THAT(out_,
+                HasSubstr("nothing was changed; --if-unchanged 41 gives the order if this still holds\n"));
+  }
+}
+
+TEST_F(ProgramTest, ACordonIsPlannedOfANode) {
+  EXPECT_EQ(Run({"cordon", "n1", "--dry-run"}), 0) << err_;
+  EXPECT_THAT(service_.asked, ElementsAre("plan cordon n1 0"));
+}
+
+TEST_F(ProgramTest, APlanIsThereAsJson) {
+  EXPECT_EQ(Run({"--json", "kill", "5", "--dry-run"}), 0) << err_;
+  const auto plan = nlohmann::json::parse(out_);
+  EXPECT_EQ(plan["sequence"], "41");
+  EXPECT_EQ(plan["verb"], "kill");
+}
+
+TEST_F(ProgramTest, AnOrderSaysWhichPlanItRestsOn) {
+  EXPECT_EQ(Run({"kill", "5", "--no-wait", "--if-unchanged", "41"}), 0) << err_;
+  EXPECT_THAT(service_.asked, ElementsAre("kill, if unchanged since 41 5"));
+}
+
+TEST_F(ProgramTest, APlanIsOfOneJob) {
+  EXPECT_EQ(Run({"kill", "5", "6", "--if-unchanged", "41"}), 2);
+  EXPECT_THAT(err_, HasSubstr("--if-unchanged: expected one job"));
+  EXPECT_EQ(Run({"kill", "5", "--dry-run", "--if-unchanged", "41"}), 2);
+  EXPECT_EQ(Run({"vacate", "5", "--dry-run", "--no-wait"}), 2);
+}
+
 }  // namespace
 }  // namespace siding::cli

@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <iostream>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "cli/action_text.h"
 #include "cli/job_file.h"
 #include "cli/verbs/verbs.h"
 #include "common/logging.h"
@@ -17,7 +19,8 @@ struct AdminFlags {
   int64_t job = 0;
   std::vector<int64_t> jobs;
   std::string node, tier = "shared", to;
-  bool no_wait = false, running = false;
+  bool no_wait = false, running = false, dry_run = false;
+  int64_t if_unchanged = 0;
 };
 
 using Verb = std::function<absl::StatusOr<int>()>;
@@ -56,6 +59,55 @@ void AddNoWait(CLI::App& verb, AdminFlags& flags) {
   verb.add_flag("--no-wait", flags.no_wait, "return when it is ordered, not when it is done");
 }
 
+std::vector<std::string> NodesTo(const AdminFlags& flags) {
+  if (flags.to.empty()) return {};
+  return absl::StrSplit(flags.to, ',');
+}
+
+// What the verb would do, which is not done.
+absl::StatusOr<int> PlanVerb(Session& session, const std::string& verb, const AdminFlags& flags,
+                             int64_t job) {
+  v1::ActionRequest request;
+  request.set_verb(verb);
+  if (verb == "cordon") {
+    request.set_node(flags.node);
+  } else {
+    request.set_job(job);
+  }
+  if (verb == "checkpoint" || verb == "vacate") {
+    SIDING_ASSIGN_OR_RETURN(const v1::Tier tier, ParseTierName(flags.tier));
+    request.set_tier(tier);
+  }
+  for (std::string& node : NodesTo(flags)) request.add_nodes(std::move(node));
+  SIDING_ASSIGN_OR_RETURN(const v1::ActionPlan plan, session.client().PlanAction(request));
+  session.Print(plan, ActionText(plan));
+  return 0;
+}
+
+// The verb, or with --dry-run its plan.
+Verb OrPlan(Session& session, const std::string& verb, const std::shared_ptr<AdminFlags>& flags, Verb run) {
+  return [&session, verb, flags, run = std::move(run)]() -> absl::StatusOr<int> {
+    if (flags->if_unchanged != 0 && flags->jobs.size() > 1)
+      return absl::InvalidArgumentError("--if-unchanged: expected one job, as a plan is of one");
+    if (!flags->dry_run) return run();
+    if (verb != "kill") return PlanVerb(session, verb, *flags, flags->job);
+    SIDING_RETURN_IF_ERROR(
+        ForEachJob(flags->jobs, [&](int64_t id) { return PlanVerb(session, verb, *flags, id).status(); }));
+    return 0;
+  };
+}
+
+void AddPlanning(CLI::App& verb, AdminFlags& flags) {
+  CLI::Option* dry_run = verb.add_flag(
+      "--dry-run", flags.dry_run, "say what it would do, what that costs, and what becomes of deadlines");
+  CLI::Option* unchanged =
+      verb.add_option("--if-unchanged", flags.if_unchanged,
+                      "the number that --dry-run printed: refused if that no longer holds");
+  unchanged->check(CLI::PositiveNumber)->excludes(dry_run);
+  if (CLI::Option* no_wait = verb.get_option_no_throw("--no-wait"); no_wait != nullptr)
+    dry_run->excludes(no_wait);
+}
+
 // What the job says itself, or where nothing is held against it: why its last dump failed.
 std::string WhyNot(Session& session, const v1::Job& job) {
   if (HasEnded(job) || !job.methods_note().empty() || !job.reason().empty()) return WhyNotText(job);
@@ -72,7 +124,7 @@ std::string WhyNot(Session& session, const v1::Job& job) {
 
 absl::StatusOr<int> Checkpoint(Session& session, const AdminFlags& flags) {
   SIDING_ASSIGN_OR_RETURN(v1::Tier tier, ParseTierName(flags.tier));
-  SIDING_ASSIGN_OR_RETURN(std::string id, session.client().Checkpoint(flags.job, tier));
+  SIDING_ASSIGN_OR_RETURN(std::string id, session.client().Checkpoint(flags.job, tier, flags.if_unchanged));
   const std::string done = absl::StrCat("checkpoint ", id);
   if (flags.no_wait) {
     session.Done(done + " ordered");
@@ -101,7 +153,7 @@ absl::Status LeftWithItsWork(const v1::Job& before, const v1::Job& job) {
 absl::StatusOr<int> Vacate(Session& session, const AdminFlags& flags) {
   SIDING_ASSIGN_OR_RETURN(v1::Tier tier, ParseTierName(flags.tier));
   SIDING_ASSIGN_OR_RETURN(v1::Job before, session.client().Job(flags.job));
-  SIDING_RETURN_IF_ERROR(session.client().Vacate(flags.job, tier));
+  SIDING_RETURN_IF_ERROR(session.client().Vacate(flags.job, tier, flags.if_unchanged));
   if (flags.no_wait) {
     session.Done("ordered");
     return 0;
@@ -128,9 +180,8 @@ absl::StatusOr<int> Migrate(Session& session, const AdminFlags& flags) {
   SIDING_ASSIGN_OR_RETURN(v1::Job before, session.client().Job(flags.job));
   v1::MigrateRequest request;
   request.set_id(flags.job);
-  if (!flags.to.empty()) {
-    for (absl::string_view node : absl::StrSplit(flags.to, ',')) request.add_nodes(std::string(node));
-  }
+  request.set_if_unchanged(flags.if_unchanged);
+  for (std::string& node : NodesTo(flags)) request.add_nodes(std::move(node));
   SIDING_RETURN_IF_ERROR(session.client().Migrate(request));
   if (flags.no_wait) {
     session.Done("ordered");
@@ -204,13 +255,13 @@ void AddAdmin(CLI::App& app, Session& session) {
     return 0;
   };
 
-  CLI::App* suspend = AddVerb(app, session, "suspend", "freeze a job in place; its memory stays in RAM",
-                              [=, &session]() -> absl::StatusOr<int> {
-                                SIDING_RETURN_IF_ERROR(session.client().Suspend(flags->job));
-                                NoteTimer(session, flags->job);
-                                return finish(absl::OkStatus(), {"suspended"},
-                                              absl::StrCat("job ", flags->job, " is frozen"));
-                              });
+  CLI::App* suspend = AddVerb(
+      app, session, "suspend", "freeze a job in place; its memory stays in RAM",
+      OrPlan(session, "suspend", flags, [=, &session]() -> absl::StatusOr<int> {
+        SIDING_RETURN_IF_ERROR(session.client().Suspend(flags->job, flags->if_unchanged));
+        NoteTimer(session, flags->job);
+        return finish(absl::OkStatus(), {"suspended"}, absl::StrCat("job ", flags->job, " is frozen"));
+      }));
   CLI::App* resume = AddVerb(app, session, "resume",
                              "let a frozen job continue; try again to restore a parked one", [=, &session] {
                                return finish(session.client().Resume(flags->job), {"running"},
@@ -225,22 +276,25 @@ void AddAdmin(CLI::App& app, Session& session) {
       "For a job that cannot be restored, and does not start over by itself (submit --on-node-failure). Its "
       "earlier checkpoints are not used any more. With --running for one that is to be run again: it keeps "
       "its number, and has to allow it, by kill in --preemptible or by --on-node-failure=requeue.");
-  CLI::App* kill = AddVerb(app, session, "kill", "end jobs for good", [=, &session] {
+  const auto end = [=, &session] {
     return OrderEach(
-        session, *flags, [&](int64_t id) { return session.client().Kill(id); },
+        session, *flags, [&](int64_t id) { return session.client().Kill(id, flags->if_unchanged); },
         {"cancelled", "done", "failed"}, "has ended");
-  });
+  };
+  CLI::App* kill = AddVerb(app, session, "kill", "end jobs for good", OrPlan(session, "kill", flags, end));
   CLI::App* checkpoint =
       AddVerb(app, session, "checkpoint", "make a durable checkpoint; the job continues to run",
-              [=, &session] { return Checkpoint(session, *flags); });
+              OrPlan(session, "checkpoint", flags, [=, &session] { return Checkpoint(session, *flags); }));
   CLI::App* vacate =
       AddVerb(app, session, "vacate", "checkpoint a job and take it off its nodes; it queues for others",
-              [=, &session] { return Vacate(session, *flags); });
-  CLI::App* migrate = AddVerb(app, session, "migrate", "checkpoint a job and restore it on other nodes",
-                              [=, &session] { return Migrate(session, *flags); });
+              OrPlan(session, "vacate", flags, [=, &session] { return Vacate(session, *flags); }));
+  CLI::App* migrate =
+      AddVerb(app, session, "migrate", "checkpoint a job and restore it on other nodes",
+              OrPlan(session, "migrate", flags, [=, &session] { return Migrate(session, *flags); }));
   for (CLI::App* verb : {suspend, resume, checkpoint, vacate, migrate}) AddJob(*verb, *flags);
   for (CLI::App* verb : {suspend, resume, restart, kill, checkpoint, vacate, migrate})
     AddNoWait(*verb, *flags);
+  for (CLI::App* verb : {suspend, kill, checkpoint, vacate, migrate}) AddPlanning(*verb, *flags);
   for (CLI::App* verb : {restart, kill}) verb->add_option("job", flags->jobs, "the jobs' ids")->required();
   for (CLI::App* verb : {checkpoint, vacate}) {
     verb->add_option("--tier", flags->tier, "local (only this node can restore it) or shared")
@@ -258,11 +312,12 @@ void AddAdmin(CLI::App& app, Session& session) {
     CLI::App* verb = AddVerb(
         app, session, cordon ? "cordon" : "uncordon",
         cordon ? "place nothing new on a node" : "place jobs on a node again",
-        [=, &session]() -> absl::StatusOr<int> {
-          SIDING_RETURN_IF_ERROR(session.client().Cordon(flags->node, cordon));
+        OrPlan(session, "cordon", flags, [=, &session]() -> absl::StatusOr<int> {
+          SIDING_RETURN_IF_ERROR(session.client().Cordon(flags->node, cordon, flags->if_unchanged));
           session.Done(absl::StrCat("node ", flags->node, cordon ? " takes nothing new" : " takes jobs"));
           return 0;
-        });
+        }));
+    if (cordon) AddPlanning(*verb, *flags);
     verb->add_option("node", flags->node, "the node's name")->required();
   }
 

@@ -115,6 +115,7 @@ GrpcApi::GrpcApi(ApiService& api, const Identities& identities, const ServiceLim
     : identities_(identities), api_(api), unread_(unread), reception_(limits, within) {
   Add("Submit", &ApiService::Submit);
   Add("PlanRequest", &ApiService::PlanRequest);
+  Add("PlanAction", &ApiService::PlanAction);
   Add("Explain", &ApiService::Explain);
   Add("ListJobs", &ApiService::ListJobs);
   Add("ListNodes", &ApiService::ListNodes);

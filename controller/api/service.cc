@@ -11,6 +11,7 @@
 #include "common/logging.h"
 #include "common/mutex.h"
 #include "common/status.h"
+#include "controller/api/action_view.h"
 #include "controller/api/views.h"
 #include "controller/engine/decide/plan_record.h"
 #include "controller/wire/wire.h"
@@ -151,6 +152,20 @@ absl::Status ApiService::PlanRequest(const ApiCall& call, const v1::SubmitReques
   if (!plan.ok()) return Reply(caller, __func__, plan.status());
   *response = Show(caller, *std::move(plan), most);
   response->set_start_by_us(ToMicros(spec->start_by));
+  return absl::OkStatus();
+}
+
+absl::Status ApiService::PlanAction(const ApiCall& call, const v1::ActionRequest* request,
+                                    v1::ActionPlan* response) {
+  const Caller caller = CallerOf(call);
+  const auto action = ActionOf(*request);
+  if (!action.ok()) return action.status();
+  const CallSlots::Slot slot(planning_calls_, caller.is_operator ? 0 : caller.uid);
+  if (!slot.status.ok()) return slot.status;
+  const auto plan = engine_.PlanAction(caller, *action);
+  if (!plan.ok()) return Reply(caller, __func__, plan.status());
+  response->set_verb(request->verb());
+  engine_.Read([&](const ClusterState& state) { ShowAction(*plan, state, SeenBy(caller), *response); });
   return absl::OkStatus();
 }
 
@@ -407,18 +422,19 @@ absl::Status ApiService::DeleteCheckpoint(const ApiCall& call, const v1::Checkpo
 
 absl::Status ApiService::Suspend(const ApiCall& call, const v1::JobRef* request, v1::Empty*) {
   const Caller caller = CallerOf(call);
-  return Reply(caller, __func__, engine_.Suspend(caller, JobId(request->id())));
+  return Reply(caller, __func__, engine_.Suspend(caller, JobId(request->id()), request->if_unchanged()));
 }
 
 absl::Status ApiService::Resume(const ApiCall& call, const v1::JobRef* request, v1::Empty*) {
   const Caller caller = CallerOf(call);
-  return Reply(caller, __func__, engine_.Resume(caller, JobId(request->id())));
+  return Reply(caller, __func__, engine_.Resume(caller, JobId(request->id()), request->if_unchanged()));
 }
 
 absl::Status ApiService::Checkpoint(const ApiCall& call, const v1::CheckpointRequest* request,
                                     v1::CheckpointResponse* response) {
   const Caller caller = CallerOf(call);
-  const auto id = engine_.Checkpoint(caller, JobId(request->id()), FromProto(request->tier()));
+  const auto id =
+      engine_.Checkpoint(caller, JobId(request->id()), FromProto(request->tier()), request->if_unchanged());
   if (!id.ok()) return Reply(caller, __func__, id.status());
   response->set_checkpoint(id->value());
   return absl::OkStatus();
@@ -426,14 +442,17 @@ absl::Status ApiService::Checkpoint(const ApiCall& call, const v1::CheckpointReq
 
 absl::Status ApiService::Vacate(const ApiCall& call, const v1::CheckpointRequest* request, v1::Empty*) {
   const Caller caller = CallerOf(call);
-  return Reply(caller, __func__, engine_.Vacate(caller, JobId(request->id()), FromProto(request->tier())));
+  return Reply(
+      caller, __func__,
+      engine_.Vacate(caller, JobId(request->id()), FromProto(request->tier()), request->if_unchanged()));
 }
 
 absl::Status ApiService::Migrate(const ApiCall& call, const v1::MigrateRequest* request, v1::Empty*) {
   const Caller caller = CallerOf(call);
   std::vector<NodeId> nodes;
   for (const std::string& node : request->nodes()) nodes.emplace_back(node);
-  return Reply(caller, __func__, engine_.Migrate(caller, JobId(request->id()), std::move(nodes)));
+  return Reply(caller, __func__,
+               engine_.Migrate(caller, JobId(request->id()), std::move(nodes), request->if_unchanged()));
 }
 
 absl::Status ApiService::Restart(const ApiCall& call, const v1::RestartRequest* request, v1::Empty*) {
@@ -443,12 +462,12 @@ absl::Status ApiService::Restart(const ApiCall& call, const v1::RestartRequest* 
 
 absl::Status ApiService::Hold(const ApiCall& call, const v1::JobRef* request, v1::Empty*) {
   const Caller caller = CallerOf(call);
-  return Reply(caller, __func__, engine_.Hold(caller, JobId(request->id())));
+  return Reply(caller, __func__, engine_.Hold(caller, JobId(request->id()), request->if_unchanged()));
 }
 
 absl::Status ApiService::Release(const ApiCall& call, const v1::JobRef* request, v1::Empty*) {
   const Caller caller = CallerOf(call);
-  return Reply(caller, __func__, engine_.Release(caller, JobId(request->id())));
+  return Reply(caller, __func__, engine_.Release(caller, JobId(request->id()), request->if_unchanged()));
 }
 
 absl::Status ApiService::Update(const ApiCall& call, const v1::UpdateRequest* request, v1::Empty*) {
@@ -460,22 +479,24 @@ absl::Status ApiService::Update(const ApiCall& call, const v1::UpdateRequest* re
 
 absl::Status ApiService::Kill(const ApiCall& call, const v1::JobRef* request, v1::Empty*) {
   const Caller caller = CallerOf(call);
-  return Reply(caller, __func__, engine_.Kill(caller, JobId(request->id())));
+  return Reply(caller, __func__, engine_.Kill(caller, JobId(request->id()), request->if_unchanged()));
 }
 
 absl::Status ApiService::Cordon(const ApiCall& call, const v1::NodeRef* request, v1::Empty*) {
   const Caller caller = CallerOf(call);
-  return Reply(caller, __func__, engine_.Cordon(caller, NodeId(request->name()), true));
+  return Reply(caller, __func__,
+               engine_.Cordon(caller, NodeId(request->name()), true, request->if_unchanged()));
 }
 
 absl::Status ApiService::Uncordon(const ApiCall& call, const v1::NodeRef* request, v1::Empty*) {
   const Caller caller = CallerOf(call);
-  return Reply(caller, __func__, engine_.Cordon(caller, NodeId(request->name()), false));
+  return Reply(caller, __func__,
+               engine_.Cordon(caller, NodeId(request->name()), false, request->if_unchanged()));
 }
 
 absl::Status ApiService::Lose(const ApiCall& call, const v1::NodeRef* request, v1::Empty*) {
   const Caller caller = CallerOf(call);
-  return Reply(caller, __func__, engine_.Lose(caller, NodeId(request->name())));
+  return Reply(caller, __func__, engine_.Lose(caller, NodeId(request->name()), request->if_unchanged()));
 }
 
 absl::Status ApiService::Site(const ApiCall& call, const v1::Empty*, v1::SiteInfo* response) {

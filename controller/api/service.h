@@ -34,6 +34,7 @@ class ApiService final {
   CallSlots& calls() { return calls_; }
 
   absl::Status Submit(const ApiCall&, const v1::SubmitRequest*, v1::SubmitResponse*);
+  absl::Status PlanAction(const ApiCall&, const v1::ActionRequest*, v1::ActionPlan*);
   absl::Status PlanRequest(const ApiCall&, const v1::SubmitRequest*, v1::Plan*);
   absl::Status Explain(const ApiCall&, const v1::ExplainRequest*, v1::ExplainResponse*);
   absl::Status ListJobs(const ApiCall&, const v1::ListJobsRequest*, v1::ListJobsResponse*);

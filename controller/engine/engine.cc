@@ -16,6 +16,11 @@ constexpr int kForecastShare = 20;
 // The deadline that is tried where the earliest is asked for.
 constexpr Duration kSoon = std::chrono::seconds(1);
 
+absl::Status MayCordon(const Caller& caller) {
+  return caller.is_operator ? absl::OkStatus()
+                            : absl::PermissionDeniedError("only operators may cordon nodes");
+}
+
 }  // namespace
 
 absl::StatusOr<TentativePlan> Engine::Impl::MakeTentativePlan(const JobSpec& spec,
@@ -78,10 +83,29 @@ absl::Status Engine::Impl::Spend(const Caller& caller, size_t bytes) {
                             : rate_limits_.Take(caller.uid, bytes, state_.policy, clock_.Now());
 }
 
+absl::StatusOr<ActionPlan> Engine::Impl::PlanAction(const Caller& caller, const Action& action) {
+  MutexLock one_at_a_time(comparing_);
+  MutexLock lock(mutex_);
+  SIDING_RETURN_IF_ERROR(state_.recorder.Ready());
+  if (action.what == Action::What::kCordon) {
+    SIDING_RETURN_IF_ERROR(MayCordon(caller));
+  } else {
+    SIDING_RETURN_IF_ERROR(decide_.verbs.Find(caller, action.job).status());
+  }
+  SIDING_ASSIGN_OR_RETURN(ActionTask task, decide_.actions.Task(caller, action));
+  lock.Unlock();
+  return MakeActionPlan(std::move(task));
+}
+
 absl::Status Engine::Impl::OnJob(const Caller& caller, JobId id, JobDecision decide) {
+  return OnJob(caller, id, {}, decide);
+}
+
+absl::Status Engine::Impl::OnJob(const Caller& caller, JobId id, IfUnchanged since, JobDecision decide) {
   MutexLock lock(mutex_);
   SIDING_RETURN_IF_ERROR(state_.recorder.Ready());
   SIDING_ASSIGN_OR_RETURN(const JobRecord* job, decide_.verbs.Find(caller, id));
+  SIDING_RETURN_IF_ERROR(decide_.actions.Unchanged(since.seq, {id, since.nodes, since.any_node}));
   SIDING_RETURN_IF_ERROR(Spend(caller, 0));
   SIDING_RETURN_IF_ERROR(decide(decide_, *job));
   return Advance();
@@ -167,39 +191,49 @@ absl::StatusOr<Time> Engine::WouldStart(const Caller&, const JobSpec& spec) {
   return impl_->decide_.admission.Promise(spec, std::move(plan));
 }
 
-absl::Status Engine::Suspend(const Caller& caller, JobId id) {
-  return impl_->OnJob(caller, id, [&](Deciders& decide, const JobRecord& job) -> absl::Status {
-    SIDING_RETURN_IF_ERROR(decide.verbs.MayFreeze(caller, job));
-    return decide.hand.Give(caller, job, {.verb = HandVerb::kSuspend});
-  });
+absl::StatusOr<ActionPlan> Engine::PlanAction(const Caller& caller, const Action& action) {
+  return impl_->PlanAction(caller, action);
 }
 
-absl::Status Engine::Resume(const Caller& caller, JobId id) {
-  return impl_->OnJob(caller, id, [&](Deciders& decide, const JobRecord& job) -> absl::Status {
-    SIDING_RETURN_IF_ERROR(decide.verbs.MayFreeze(caller, job));
-    return decide.hand.Withdraw(caller, job) ? absl::OkStatus() : decide.verbs.Resume(job);
-  });
+absl::Status Engine::Suspend(const Caller& caller, JobId id, int64_t if_unchanged) {
+  return impl_->OnJob(caller, id, {if_unchanged},
+                      [&](Deciders& decide, const JobRecord& job) -> absl::Status {
+                        SIDING_RETURN_IF_ERROR(decide.verbs.MayFreeze(caller, job));
+                        return decide.hand.Give(caller, job, {.verb = HandVerb::kSuspend});
+                      });
 }
 
-absl::StatusOr<CheckpointId> Engine::Checkpoint(const Caller& caller, JobId id, Tier tier) {
+absl::Status Engine::Resume(const Caller& caller, JobId id, int64_t if_unchanged) {
+  return impl_->OnJob(
+      caller, id, {if_unchanged}, [&](Deciders& decide, const JobRecord& job) -> absl::Status {
+        SIDING_RETURN_IF_ERROR(decide.verbs.MayFreeze(caller, job));
+        return decide.hand.Withdraw(caller, job) ? absl::OkStatus() : decide.verbs.Resume(job);
+      });
+}
+
+absl::StatusOr<CheckpointId> Engine::Checkpoint(const Caller& caller, JobId id, Tier tier,
+                                                int64_t if_unchanged) {
   CheckpointId checkpoint;
-  SIDING_RETURN_IF_ERROR(impl_->OnJob(caller, id, [&](Deciders& decide, const JobRecord& job) {
-    checkpoint = CheckpointOf(job, job.checkpoint_count + 1);
-    return decide.hand.Give(caller, job, {.verb = HandVerb::kCheckpoint, .tier = tier});
-  }));
+  SIDING_RETURN_IF_ERROR(
+      impl_->OnJob(caller, id, {if_unchanged}, [&](Deciders& decide, const JobRecord& job) {
+        checkpoint = CheckpointOf(job, job.checkpoint_count + 1);
+        return decide.hand.Give(caller, job, {.verb = HandVerb::kCheckpoint, .tier = tier});
+      }));
   return checkpoint;
 }
 
-absl::Status Engine::Vacate(const Caller& caller, JobId id, Tier tier) {
-  return impl_->OnJob(caller, id, [&](Deciders& decide, const JobRecord& job) {
+absl::Status Engine::Vacate(const Caller& caller, JobId id, Tier tier, int64_t if_unchanged) {
+  return impl_->OnJob(caller, id, {if_unchanged}, [&](Deciders& decide, const JobRecord& job) {
     return decide.hand.Give(caller, job, {.verb = HandVerb::kVacate, .tier = tier});
   });
 }
 
-absl::Status Engine::Migrate(const Caller& caller, JobId id, std::vector<NodeId> nodes) {
-  return impl_->OnJob(caller, id, [&](Deciders& decide, const JobRecord& job) {
-    return decide.hand.Give(caller, job, {.verb = HandVerb::kMigrate, .target = std::move(nodes)});
-  });
+absl::Status Engine::Migrate(const Caller& caller, JobId id, std::vector<NodeId> nodes,
+                             int64_t if_unchanged) {
+  return impl_->OnJob(
+      caller, id, {if_unchanged, nodes, nodes.empty()}, [&](Deciders& decide, const JobRecord& job) {
+        return decide.hand.Give(caller, job, {.verb = HandVerb::kMigrate, .target = std::move(nodes)});
+      });
 }
 
 absl::Status Engine::Restart(const Caller& caller, JobId id, bool running) {
@@ -208,14 +242,15 @@ absl::Status Engine::Restart(const Caller& caller, JobId id, bool running) {
   });
 }
 
-absl::Status Engine::Hold(const Caller& caller, JobId id) {
-  return impl_->OnJob(caller, id,
+absl::Status Engine::Hold(const Caller& caller, JobId id, int64_t if_unchanged) {
+  return impl_->OnJob(caller, id, {if_unchanged},
                       [&](Deciders& decide, const JobRecord& job) { return decide.verbs.Hold(caller, job); });
 }
 
-absl::Status Engine::Release(const Caller& caller, JobId id) {
-  return impl_->OnJob(
-      caller, id, [&](Deciders& decide, const JobRecord& job) { return decide.verbs.Release(caller, job); });
+absl::Status Engine::Release(const Caller& caller, JobId id, int64_t if_unchanged) {
+  return impl_->OnJob(caller, id, {if_unchanged}, [&](Deciders& decide, const JobRecord& job) {
+    return decide.verbs.Release(caller, job);
+  });
 }
 
 absl::Status Engine::Update(const Caller& caller, JobId id, const JobChange& change) {
@@ -224,27 +259,30 @@ absl::Status Engine::Update(const Caller& caller, JobId id, const JobChange& cha
   });
 }
 
-absl::Status Engine::Kill(const Caller& caller, JobId id) {
+absl::Status Engine::Kill(const Caller& caller, JobId id, int64_t if_unchanged) {
   MutexLock lock(impl_->mutex_);
   SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
   // Not counted: what a user has running can always be ended, and each job once.
   SIDING_ASSIGN_OR_RETURN(const JobRecord* job, impl_->decide_.verbs.Find(caller, id));
+  SIDING_RETURN_IF_ERROR(impl_->decide_.actions.Unchanged(if_unchanged, {id}));
   SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.Kill(*job, caller.user));
   return impl_->Advance();
 }
 
-absl::Status Engine::Cordon(const Caller& caller, const NodeId& node, bool cordoned) {
+absl::Status Engine::Cordon(const Caller& caller, const NodeId& node, bool cordoned, int64_t if_unchanged) {
   MutexLock lock(impl_->mutex_);
-  if (!caller.is_operator) return absl::PermissionDeniedError("only operators may cordon nodes");
+  SIDING_RETURN_IF_ERROR(MayCordon(caller));
   SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
+  SIDING_RETURN_IF_ERROR(impl_->decide_.actions.Unchanged(if_unchanged, {JobId(), {node}}));
   SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.Cordon(node, cordoned));
   return impl_->Advance();
 }
 
-absl::Status Engine::Lose(const Caller& caller, const NodeId& node) {
+absl::Status Engine::Lose(const Caller& caller, const NodeId& node, int64_t if_unchanged) {
   MutexLock lock(impl_->mutex_);
   if (!caller.is_operator) return absl::PermissionDeniedError("only operators may say that a node is lost");
   SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
+  SIDING_RETURN_IF_ERROR(impl_->decide_.actions.Unchanged(if_unchanged, {JobId(), {node}}));
   SIDING_RETURN_IF_ERROR(impl_->decide_.node_loss.Lose(node, caller.user));
   return impl_->Advance();
 }

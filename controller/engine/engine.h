@@ -25,6 +25,7 @@
 #include "controller/journal/journal.h"
 #include "controller/platform/agents.h"
 #include "controller/platform/platform.h"
+#include "model/action_plan.h"
 #include "model/policy.h"
 #include "planner/return_forecast.h"
 
@@ -68,28 +69,33 @@ class Engine final : public AgentEvents {
   // it would wait its turn), or the error that Submit would give. kUnavailable: that is not known yet, as the
   // manager or agents have not been heard since a restart.
   absl::StatusOr<Time> WouldStart(const Caller& caller, const JobSpec& spec);
-  absl::Status Suspend(const Caller& caller, JobId job);
+  // What an order would do, which its caller may give: the error that it would get.
+  absl::StatusOr<ActionPlan> PlanAction(const Caller& caller, const Action& action);
+  // `if_unchanged`, here and below: the sequence of a plan. kFailedPrecondition, and nothing is done, if
+  // something has happened since on which it rests.
+  absl::Status Suspend(const Caller& caller, JobId job, int64_t if_unchanged = 0);
   // A frozen job continues; one that is parked because it could not be restored is tried again at once.
-  absl::Status Resume(const Caller& caller, JobId job);
+  absl::Status Resume(const Caller& caller, JobId job, int64_t if_unchanged = 0);
   // The job keeps running. Returns the id of the checkpoint that was ordered.
-  absl::StatusOr<CheckpointId> Checkpoint(const Caller& caller, JobId job, Tier tier);
-  absl::Status Vacate(const Caller& caller, JobId job, Tier tier);
-  absl::Status Migrate(const Caller& caller, JobId job, std::vector<NodeId> nodes);
+  absl::StatusOr<CheckpointId> Checkpoint(const Caller& caller, JobId job, Tier tier,
+                                          int64_t if_unchanged = 0);
+  absl::Status Vacate(const Caller& caller, JobId job, Tier tier, int64_t if_unchanged = 0);
+  absl::Status Migrate(const Caller& caller, JobId job, std::vector<NodeId> nodes, int64_t if_unchanged = 0);
   // A parked job starts from the beginning, without its checkpoints. `running`: also one that runs or is
   // suspended, which is ended first; kFailedPrecondition if it does not allow that.
   absl::Status Restart(const Caller& caller, JobId job, bool running = false);
   // A job that waits, or is on its way off its nodes, gets none until it is released; by operators, if one
   // of them holds it.
-  absl::Status Hold(const Caller& caller, JobId job);
-  absl::Status Release(const Caller& caller, JobId job);
+  absl::Status Hold(const Caller& caller, JobId job, int64_t if_unchanged = 0);
+  absl::Status Release(const Caller& caller, JobId job, int64_t if_unchanged = 0);
   // All of it or nothing. Users lower the priority only, unless the policy lets them raise it, and give more
   // time only to batch jobs that wait to start.
   absl::Status Update(const Caller& caller, JobId job, const JobChange& change);
-  absl::Status Kill(const Caller& caller, JobId job);
-  absl::Status Cordon(const Caller& caller, const NodeId& node, bool cordoned);
+  absl::Status Kill(const Caller& caller, JobId job, int64_t if_unchanged = 0);
+  absl::Status Cordon(const Caller& caller, const NodeId& node, bool cordoned, int64_t if_unchanged = 0);
   // The node is gone for good: what ran there is given up and continues elsewhere. Undone when its agent
   // dials. kFailedPrecondition if it is there, or may be.
-  absl::Status Lose(const Caller& caller, const NodeId& node);
+  absl::Status Lose(const Caller& caller, const NodeId& node, int64_t if_unchanged = 0);
   using VerifyCallback = std::function<void(std::map<int, v1::OpResult> by_rank)>;  // called once, any thread
   absl::Status VerifyCheckpoint(const Caller& caller, const CheckpointId& id, VerifyCallback done);
   absl::Status DeleteCheckpoint(const Caller& caller, const CheckpointId& id);

@@ -21,6 +21,7 @@
 #include "controller/engine/act/orders.h"
 #include "controller/engine/act/strays.h"
 #include "controller/engine/act/verifications.h"
+#include "controller/engine/decide/action_plans.h"
 #include "controller/engine/decide/admission.h"
 #include "controller/engine/decide/batch_queue.h"
 #include "controller/engine/decide/checkpoints.h"
@@ -100,6 +101,7 @@ struct Deciders {
         node_loss(c),
         verbs(c, recovery, checkpoints, admission),
         hand(c, verbs, quota),
+        actions(c, verbs, planning, quota),
         waits(c, recovery, planning, batch),
         returns(c, recovery, planning, admission, batch, way_backs) {}
 
@@ -118,6 +120,7 @@ struct Deciders {
   NodeLoss node_loss;
   Verbs verbs;
   HandOrders hand;
+  ActionPlans actions;
   WaitReasons waits;
   ReturnForecasts returns;
 };
@@ -187,11 +190,21 @@ class Engine::Impl {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // What the plan of that number of the request would have been without each of its jobs.
   std::vector<PlanWithout> PlansWithout(JobId request, size_t number) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<ActionPlan> PlanAction(const Caller& caller, const Action& action)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   std::shared_ptr<const Backs> Returns() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<JobSpec> WithDeadline(JobSpec spec) ABSL_LOCKS_EXCLUDED(mutex_);
   // What the caller may ask of the job, found and counted; then what follows from the decision.
   using JobDecision = absl::FunctionRef<absl::Status(Deciders& decide, const JobRecord& job)>;
   absl::Status OnJob(const Caller& caller, JobId id, JobDecision decide) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Unless what it was planned with has changed since: see ActionBasis.
+  struct IfUnchanged {
+    int64_t seq = 0;
+    std::vector<NodeId> nodes;
+    bool any_node = false;
+  };
+  absl::Status OnJob(const Caller& caller, JobId id, IfUnchanged since, JobDecision decide)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // What the caller asks for will be journalled: kResourceExhausted if the caller is over the limits.
   absl::Status Spend(const Caller& caller, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

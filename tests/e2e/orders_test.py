@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Orders by hand that come while the image of a job is written on schedule: they wait for it, and are carried out then."""
+"""Orders by hand: those that come while the image of a job is written on schedule wait for it, and are carried out then; and what one
+would do is said before it is given."""
 
 import pathlib
 import subprocess
@@ -108,6 +109,52 @@ class WhileItIsSaved(ClusterCase):
         with self.assertRaisesRegex(CtlError, "there is no node nowhere"):
             self.cluster.ctl("migrate", "--to", "nowhere", self.job)
         self.let_go()
+        self.assert_counted(self.job)
+
+
+class Planned(ClusterCase):
+    """What an order would do is asked first."""
+
+    def setUp(self):
+        super().setUp()
+        self.job = self.counter(8, 1, "suspend,checkpoint")
+        self.wait_counting(self.job)
+
+    def kinds(self):
+        return [e["kind"] for e in self.cluster.events()]
+
+    def test_a_plan_changes_nothing_and_the_order_rests_on_it(self):
+        wait_for("the agent to say what the job holds", lambda: int(self.cluster.job(self.job)["memory"]) > 8 << 20)
+        before = self.kinds()
+        plan = self.cluster.ctl("vacate", "--dry-run", self.job)
+        self.assertEqual(self.kinds(), before)
+        self.assertEqual((plan["verb"], plan["method"], plan["tier"]), ("vacate", "checkpoint", "shared"))
+        self.assertEqual(plan["nodes"], self.cluster.job(self.job)["nodes"])
+        self.assertGreater(int(plan["bytes"]), 8 << 20)
+        self.cluster.ctl("vacate", "--if-unchanged", plan["sequence"], self.job)
+        self.assert_counted(self.job)
+
+    def test_an_order_is_refused_if_its_plan_does_not_hold(self):
+        plan = self.cluster.ctl("migrate", "--dry-run", self.job)
+        self.assertEqual(len(plan["target"]), 1)
+        self.cluster.ctl("checkpoint", self.job)
+        with self.assertRaisesRegex(CtlError, "what was planned does not hold any more, and nothing was done"):
+            self.cluster.ctl("migrate", "--if-unchanged", plan["sequence"], self.job)
+        self.assertEqual(self.cluster.state(self.job), "running")
+        self.assert_counted(self.job)
+
+    def test_every_verb_has_a_plan_and_is_refused_like_the_order(self):
+        for verb in ("suspend", "checkpoint", "vacate", "migrate", "kill"):
+            self.assertEqual(self.cluster.ctl(verb, "--dry-run", self.job)["verb"], verb)
+        node = self.cluster.job(self.job)["nodes"][0]
+        self.assertEqual(self.cluster.ctl("cordon", "--dry-run", node)["stay"], [str(self.job)])
+        self.assertEqual({n["state"] for n in self.cluster.ctl("nodes")["nodes"]}, {"up"})
+        refusals = []
+        for more in ((), ("--dry-run",)):
+            with self.assertRaises(CtlError) as refused:
+                self.cluster.ctl("migrate", *more, "--to", node, self.job)
+            refusals.append(str(refused.exception).split("migrate: ")[-1])
+        self.assertEqual(*refusals)
         self.assert_counted(self.job)
 
 

@@ -18,6 +18,7 @@ JOB = {"name": "x", "nodes": 1, "perNode": {"slots": 1}, "command": ["/bin/true"
 TABLE = {
     "Siding/Submit": ({"spec": JOB}, OK),
     "Siding/PlanRequest": ({"spec": {**JOB, "onDemand": True, "startByUs": str(2**52)}}, OK),
+    "Siding/PlanAction": ({"verb": "kill", "job": "JOB_ID"}, NOT_FOUND),
     "Siding/Explain": ({"id": "JOB_ID"}, NOT_FOUND),
     "Siding/ListJobs": ({"ids": ["JOB_ID"]}, NOT_FOUND),
     "Siding/ListNodes": ({}, OK),

@@ -43,24 +43,26 @@ bool CountsAsRunning(const JobRecord& job) {
 
 }  // namespace
 
-SharedTask Planning::TaskFor(JobId id, const JobSpec& spec) const {
+SharedTask Planning::TaskFor(JobId id, const JobSpec& spec, JobId without) const {
   const Time now = clock_.Now();
-  PlanningTask task{state_.last_seq,         policy_,      {RequestOf(id, spec)},
-                    SnapshotFor(spec, {id}), std::nullopt, {}};
+  std::vector<JobId> ids = {id};
+  if (without != JobId()) ids.push_back(without);
+  PlanningTask task{state_.last_seq,        policy_,      {RequestOf(id, spec)},
+                    SnapshotFor(spec, ids), std::nullopt, {}};
   for (const JobView& job : task.alone.jobs) {
     const ManagedJob* queued = manager_.QueuedAs(job.id);
     if (queued != nullptr && !queued->allowances.empty()) task.allowances[job.id] = queued->allowances;
   }
-  std::vector<JobId> ids = {id};
   const auto its_nodes = platform_.NodesFor(spec);
   for (const auto& [other, job] : state_.index.requests()) {
-    if (other == id || !WaitsForItsNodes(*job) || IsQueued(*job) || job->spec.not_before > now ||
-        platform_.NodesFor(job->spec) != its_nodes)
+    if (other == id || other == without || !WaitsForItsNodes(*job) || IsQueued(*job) ||
+        job->spec.not_before > now || platform_.NodesFor(job->spec) != its_nodes)
       continue;
     task.requests.push_back(RequestOf(other, job->spec));
     ids.push_back(other);
   }
-  if (ids.size() > 1 && policy_.strategy == Strategy::kLeastLoss) task.together = accounts_.Room(ids);
+  if (task.requests.size() > 1 && policy_.strategy == Strategy::kLeastLoss)
+    task.together = accounts_.Room(ids);
   return std::make_shared<const PlanningTask>(std::move(task));
 }
 

@@ -25,7 +25,8 @@ class Planning {
         recorder_(c.recorder) {}
 
   // Everything that a plan for this request, and for those that wait, is made of.
-  SharedTask TaskFor(JobId id, const JobSpec& spec) const;
+  // `without`: another request, which is taken to be over.
+  SharedTask TaskFor(JobId id, const JobSpec& spec, JobId without = JobId()) const;
   // As these requests see the cluster, their own reservations included.
   Snapshot TakeSnapshot(const std::vector<JobId>& requests) const;
   // What was predicted, or what the dump's own progress says once it has come far enough to say anything.

@@ -286,7 +286,7 @@ absl::Status Verbs::MayChangeWalltime(const Caller& caller, const JobRecord& job
                    IsRequest(job) ? "has a deadline" : "has started"));
 }
 
-absl::Status Verbs::Kill(const JobRecord& job, const std::string& by) {
+absl::StatusOr<std::optional<JobMoved>> Verbs::End(const JobRecord& job, const std::string& by) const {
   if (IsTerminal(job.state)) return NotInState(job, "it has ended");
   if (!OwnershipOf(job.spec).siding_ends)
     return NotInState(job, absl::StrCat("it is ", job.spec.cluster_manager, "'s, which can cancel it"));
@@ -296,18 +296,28 @@ absl::Status Verbs::Kill(const JobRecord& job, const std::string& by) {
   if (!HoldsNodes(job.state)) {
     move.event = JobEvent::kCancelled;
   } else if (job.state == JobState::kKilling && job.current.for_good) {
-    return absl::OkStatus();
+    return std::nullopt;
   } else if (job.state == JobState::kKilling) {
     return NotInState(job, "it is being ended already, and will be queued again; kill it then");
   } else {
     move.event = JobEvent::kOrderKill;
   }
-  recorder_.Move(job, std::move(move));
+  return move;
+}
+
+absl::Status Verbs::Kill(const JobRecord& job, const std::string& by) {
+  SIDING_ASSIGN_OR_RETURN(auto move, End(job, by));
+  if (move) recorder_.Move(job, *std::move(move));
   return absl::OkStatus();
 }
 
+absl::Status Verbs::IsKnown(const NodeId& node) const {
+  return cluster_.IsKnown(node) ? absl::OkStatus()
+                                : absl::NotFoundError(absl::StrCat("there is no node ", node.value()));
+}
+
 absl::Status Verbs::Cordon(const NodeId& node, bool cordoned) {
-  if (!cluster_.IsKnown(node)) return absl::NotFoundError(absl::StrCat("there is no node ", node.value()));
+  SIDING_RETURN_IF_ERROR(IsKnown(node));
   const auto record = state_.nodes.find(node);
   const bool is_cordoned = record != state_.nodes.end() && record->second.cordoned;
   if (is_cordoned != cordoned) recorder_.Record(JobId(), NodeCordoned{node, cordoned});

@@ -3,6 +3,7 @@
 // Used under the engine's lock.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,10 @@ class Verbs {
   absl::Status Release(const Caller& caller, const JobRecord& job);
   absl::Status Update(const Caller& caller, const JobRecord& job, const JobChange& change);
   absl::Status Kill(const JobRecord& job, const std::string& by);
+  // What ends the job for good; none: it is being ended already.
+  absl::StatusOr<std::optional<JobMoved>> End(const JobRecord& job, const std::string& by) const;
+  // kNotFound if there is no such node.
+  absl::Status IsKnown(const NodeId& node) const;
   absl::Status Cordon(const NodeId& node, bool cordoned);
   absl::Status DeleteCheckpoint(const CheckpointId& id);
 

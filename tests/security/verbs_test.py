@@ -11,6 +11,7 @@ from vanishing import may_be_gone, paths
 OK, NOT_FOUND, PERMISSION_DENIED, RESOURCE_EXHAUSTED, FAILED_PRECONDITION, UNAVAILABLE, UNAUTHENTICATED = 0, 5, 7, 8, 9, 14, 16
 
 OWNER, OTHER, OPERATOR = "daemon", "nobody", "games"
+OTHERS = (OTHER, "mail")  # asked in turn where all is to be logged: of one user the log has so many refusals a minute
 JOB = {"name": "x", "nodes": 1, "perNode": {"slots": 1}, "command": ["/bin/true"], "workdir": "/", "output": "/dev/null"}
 
 # method: (message, what another user is answered). JOB_ID and CHECKPOINT are the owner's. Operators may do all of it; a node's
@@ -108,15 +109,15 @@ class Callers(VerbsCase):
         self.cluster.wait_event(self.job, "continued")
         checkpoint = self.cluster.job(self.job)["checkpoint"]
         stranger = Authority(self.cluster.dir / "other").files("user", "root")
-        for method, (_, other) in TABLE.items():
-            name, message = method.split("/")[1], self.message(method, checkpoint)
+        for turn, (method, (_, other)) in enumerate(TABLE.items()):
+            name, message, user = method.split("/")[1], self.message(method, checkpoint), OTHERS[turn % len(OTHERS)]
             with self.subTest(method=method, by="another user"):
-                code, text, _ = self.as_user(OTHER, method, message)
+                code, text, _ = self.as_user(user, method, message)
                 self.assertEqual(code, other, text)
                 if method == AGENTS_ONLY:
-                    self.assert_logged("agent from", f"the certificate of user {OTHER} may not run an agent")
+                    self.assert_logged("agent from", f"the certificate of user {user} may not run an agent")
                 elif other != OK:
-                    self.assert_logged(f"{name} by user {OTHER} is refused")
+                    self.assert_logged(f"{name} by user {user} is refused")
             with self.subTest(method=method, by="an unknown authority's certificate"):
                 self.assertEqual(self.ask(stranger, method, message)[0], UNAVAILABLE)
                 self.assert_logged("a client is refused: siding://user/root")

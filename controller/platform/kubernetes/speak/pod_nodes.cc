@@ -398,14 +398,30 @@ bool PodNodes::IsDue(std::optional<Time>& told, Time now) {
   return true;
 }
 
-// Of which their agents do not know yet.
+// Of which their agents do not know yet. One that is being deleted would only keep the next one waiting.
 void PodNodes::OrderStarts(Time now, Orders& orders) {
   for (auto& [id, task] : hosted_) {
-    const bool waits = task.pod && !task.pod->is_over() && !IsKnown(task.phase) &&
+    const bool waits = task.pod && !task.pod->is_over() && !task.pod->leaves && !IsKnown(task.phase) &&
                        task.pod->next.how != How::kNotYet && connected_.contains(task.node) &&
-                       !replaced_.contains({task.node, id});
+                       !replaced_.contains({task.node, id}) && !AnEarlierOneMayLive(id, task);
     if (waits && IsDue(task.told, now)) orders.emplace_back(task.node, StartOf(*task.pod));
   }
+}
+
+bool PodNodes::AnEarlierOneMayLive(const TaskId& id, const Hosted& task) const {
+  auto other = hosted_.lower_bound({id.job, task.pod->next.starts + 1, 0});
+  for (; other != hosted_.end() && other->first < TaskId{id.job, id.incarnation, 0}; ++other) {
+    if (MayLive(other->second)) return true;
+  }
+  return false;
+}
+
+// Nobody knows what an agent that is away has been told, perhaps by an earlier controller.
+bool PodNodes::MayLive(const Hosted& task) const {
+  const bool is_there = task.pod && !task.pod->is_over();
+  if (IsKnown(task.phase) && !IsLive(task.phase)) return false;
+  if (!connected_.contains(task.node)) return is_there;
+  return IsLive(task.phase) || (is_there && task.told);
 }
 
 // Whose pods are over, or gone.

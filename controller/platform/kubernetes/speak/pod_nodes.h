@@ -99,6 +99,11 @@ class PodNodes final : public PodSpeaker {
   void TakeHosted() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Observe(const ClusterNow& cluster) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OrderStarts(Time now, Orders& orders) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of the same job, whose start is not recorded, so that the engine does not know of it: its pod was deleted
+  // before its agent said that it begins, or while it was told so.
+  bool AnEarlierOneMayLive(const TaskId& id, const Hosted& task) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // It may also begin yet.
+  bool MayLive(const Hosted& task) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OrderEnds(Time now, Orders& orders) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Tells the agents of those whose pods are being deleted, and the engine what has changed.
   void OrderHeldEnds(Orders& orders, Reports& reports) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

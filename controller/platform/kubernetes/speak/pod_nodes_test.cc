@@ -558,6 +558,116 @@ TEST_F(PodNodesTest, OneThatIsThereIsNotSaidToBeGone) {
   for (const auto& [node, order] : agents_.orders) EXPECT_FALSE(order.has_pod_gone());
 }
 
+// ---- Pods in the place of others whose start was not recorded. ----
+
+// Of a job that has been started once, as is recorded.
+class NextPodTest : public PodNodesTest {
+ protected:
+  NextPodTest() {
+    now_.machines.push_back({kOther, "uid-n2", Resources{4000, Bytes{1 << 30}, 0}});
+    AddPod(2, How::kImage).next.starts = 1;
+    Round();
+    EXPECT_TRUE(nodes_.OnConnected(kOther, {}).ok());
+  }
+  // The first one is being deleted, and another has come in its place, on another node.
+  void Replace() {
+    PodTask first = now_.tasks.front();
+    first.leaves = true;
+    AddPod(3, How::kImage).next.starts = 1;
+    now_.tasks.front().node = kOther;
+    now_.tasks.push_back(first);
+    agents_.orders.clear();
+    Round();
+  }
+  void FirstIsGone() {
+    now_.tasks.pop_back();
+    Round();
+  }
+  // The uids of the pods that agents were to start.
+  std::vector<std::string> Started() {
+    std::vector<std::string> started;
+    for (const auto& [node, order] : agents_.orders) {
+      if (order.has_restore()) started.push_back(order.pod().uid());
+    }
+    return started;
+  }
+
+  const NodeId kOther{"n2"};
+};
+
+TEST_F(NextPodTest, ItWaitsWhileTheFirstIsRestored) {
+  ASSERT_TRUE(Connect().ok());
+  Round();
+  Say(v1::RESTORING, 2);
+  Replace();
+  EXPECT_THAT(Started(), IsEmpty());
+  Say(v1::RUNNING, 2);
+  Round();
+  EXPECT_THAT(Started(), IsEmpty());
+  FirstIsGone();
+  EXPECT_THAT(Started(), IsEmpty()) << "its agent is to say that nothing of it is left";
+  Say(v1::LOST, 2);
+  Round();
+  EXPECT_THAT(Started(), ElementsAre("uid-3"));
+}
+TEST_F(NextPodTest, AlsoWhereTheFirstMayHaveBeenTold) {
+  ASSERT_TRUE(Connect().ok());
+  Round();
+  Replace();
+  time_ += std::chrono::seconds(5);
+  Round();
+  EXPECT_THAT(Started(), IsEmpty());
+  FirstIsGone();
+  EXPECT_THAT(Started(), ElementsAre("uid-3"));
+}
+TEST_F(NextPodTest, WhatTheFirstIsNotToldIsNotWaitedFor) {
+  ASSERT_TRUE(Connect().ok());
+  Replace();
+  EXPECT_THAT(Started(), ElementsAre("uid-3"));
+}
+// An earlier controller may have told its agent.
+TEST_F(NextPodTest, WhileItsAgentIsAwayThatIsNotKnown) {
+  Replace();
+  EXPECT_THAT(Started(), IsEmpty());
+  ASSERT_TRUE(Connect().ok());
+  Round();
+  EXPECT_THAT(Started(), ElementsAre("uid-3"));
+}
+TEST_F(NextPodTest, KubernetesHasLetGoOfTheFirstWhileItsAgentIsAway) {
+  ASSERT_TRUE(Connect().ok());
+  Round();
+  Say(v1::RESTORING, 2);
+  nodes_.OnDisconnected(kNode);
+  Replace();
+  EXPECT_THAT(Started(), IsEmpty());
+  FirstIsGone();
+  EXPECT_THAT(Started(), ElementsAre("uid-3"));
+}
+TEST_F(NextPodTest, AFirstThatCouldNotBeRestoredDoesNotLive) {
+  ASSERT_TRUE(Connect().ok());
+  Round();
+  Say(v1::RESTORE_FAILED, 2);
+  Replace();
+  EXPECT_THAT(Started(), ElementsAre("uid-3"));
+}
+// Of a start that is recorded the engine says when the next may begin.
+TEST_F(NextPodTest, WhatTheEngineKnowsIsTheEnginesToDecide) {
+  ASSERT_TRUE(Connect().ok());
+  Round();
+  Say(v1::RESTORING, 2);
+  Replace();
+  now_.tasks.front().next.starts = 2;
+  Round();
+  EXPECT_THAT(Started(), ElementsAre("uid-3"));
+}
+TEST_F(PodNodesTest, APodThatIsBeingDeletedIsNotStarted) {
+  AddPod().leaves = true;
+  Round();
+  ASSERT_TRUE(Connect().ok());
+  Round();
+  EXPECT_THAT(agents_.orders, IsEmpty());
+}
+
 // ---- Budgets. ----
 
 TEST_F(PodNodesTest, BeforeItIsSavedToLeaveItIsAskedWhetherItCould) {

@@ -45,16 +45,27 @@ std::string CordonText(const v1::ActionPlan& plan) {
                       "\n");
 }
 
+// How long it does not compute, by what is known: nobody knows when it is resumed, or finds nodes again.
+std::string LossText(const v1::ActionPlan& plan) {
+  const std::string& verb = plan.verb();
+  if (verb == "kill")
+    return absl::StrFormat("; %.1f node-seconds of work are lost\n", plan.loss_node_seconds());
+  return absl::StrFormat("; for %.1f node-seconds%s\n", plan.loss_node_seconds(),
+                         verb == "suspend"  ? ", and until it is resumed"
+                         : verb == "vacate" ? ", and while it waits for nodes"
+                                            : "");
+}
+
 std::string JobText(const v1::ActionPlan& plan) {
   const bool ends = plan.verb() == "kill";
   std::string text =
       absl::StrCat(plan.verb(), ": ", NamedJob(plan.job(), plan.job_name()), " ", DoneText(plan));
-  if (plan.done_us() == 0) return text + "; how long that takes is not known\n";
+  if (plan.done_us() == 0)
+    return absl::StrCat(text, "; how long that takes is not known", ends ? LossText(plan) : "\n");
   absl::StrAppend(&text, In(plan.done_us(), plan), ends ? " at the latest" : "");
   if (plan.begins_us() != 0)
     absl::StrAppend(&text, ", which begins when it has been saved,", In(plan.begins_us(), plan));
-  return text + absl::StrFormat(ends ? "; %.1f node-seconds of work are lost\n" : "; for %.1f node-seconds\n",
-                                plan.loss_node_seconds());
+  return text + LossText(plan);
 }
 
 std::string StartText(int64_t start_us, int64_t start_by_us) {
@@ -72,15 +83,25 @@ std::string DeadlineText(const v1::DeadlineChange& change) {
                       before == after ? "as without this" : absl::StrCat("and without this ", before), "\n");
 }
 
+std::string DeadlinesText(const v1::ActionPlan& plan) {
+  const int left_out = plan.deadlines_left_out();
+  if (plan.deadlines().empty() && left_out == 0) return "  no deadline that you may see waits for nodes\n";
+  std::string text;
+  for (const v1::DeadlineChange& change : plan.deadlines()) text += DeadlineText(change);
+  if (plan.verb() != "cordon" && plan.done_us() == 0) {
+    absl::StrAppend(&text, "  so it is not known either what becomes of deadlines: ", left_out,
+                    left_out == 1 ? " waits" : " wait", " for nodes\n");
+  } else if (left_out > 0) {
+    absl::StrAppend(&text, "  and ", left_out, " later deadlines\n");
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string ActionText(const v1::ActionPlan& plan) {
-  std::string text = plan.verb() == "cordon" ? CordonText(plan) : JobText(plan);
-  for (const v1::DeadlineChange& change : plan.deadlines()) text += DeadlineText(change);
-  if (plan.deadlines().empty()) text += "  no deadline waits for nodes\n";
-  if (plan.deadlines_left_out() > 0)
-    absl::StrAppend(&text, "  and ", plan.deadlines_left_out(), " later deadlines\n");
-  return absl::StrCat(text, "nothing was changed; --if-unchanged ", plan.sequence(),
+  return absl::StrCat(plan.verb() == "cordon" ? CordonText(plan) : JobText(plan), DeadlinesText(plan),
+                      "nothing was changed; --if-unchanged ", plan.sequence(),
                       " gives the order if this still holds\n");
 }
 

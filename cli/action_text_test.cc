@@ -30,8 +30,8 @@ TEST(ActionText, AVacate) {
   EXPECT_EQ(
       ActionText(PlanOf("vacate")),
       "vacate: job 1 (train) has left n1, with an image of 64.0 MiB in shared storage in 2.00s; for 3.2 "
-      "node-seconds\n"
-      "  no deadline waits for nodes\n"
+      "node-seconds, and while it waits for nodes\n"
+      "  no deadline that you may see waits for nodes\n"
       "nothing was changed; --if-unchanged 41 gives the order if this still holds\n");
 }
 
@@ -51,14 +51,27 @@ TEST(ActionText, AKillSaysWhatIsLost) {
 TEST(ActionText, OneThatWaitsSaysWhenItBegins) {
   v1::ActionPlan plan = PlanOf("suspend");
   plan.set_begins_us(kMade + 1'000'000);
-  EXPECT_THAT(ActionText(plan),
-              HasSubstr("is frozen in 2.00s, which begins when it has been saved, in 1.00s; for"));
+  EXPECT_THAT(
+      ActionText(plan),
+      HasSubstr(
+          "is frozen in 2.00s, which begins when it has been saved, in 1.00s; for 3.2 node-seconds, and "
+          "until it is resumed\n"));
 }
 
 TEST(ActionText, WhatIsNotKnownIsSaid) {
   v1::ActionPlan plan = PlanOf("vacate");
   plan.set_done_us(0);
-  EXPECT_THAT(ActionText(plan), HasSubstr("; how long that takes is not known\n"));
+  plan.set_deadlines_left_out(2);
+  EXPECT_THAT(ActionText(plan), HasSubstr("; how long that takes is not known\n"
+                                          "  so it is not known either what becomes of deadlines: 2 wait for "
+                                          "nodes\nnothing"));
+}
+
+TEST(ActionText, AKillOfWhichNobodyKnowsTheEndStillSaysWhatIsLost) {
+  v1::ActionPlan plan = PlanOf("kill");
+  plan.set_done_us(0);
+  EXPECT_THAT(ActionText(plan), StartsWith("kill: job 1 (train) has ended; how long that takes is not known; "
+                                           "3.2 node-seconds of work are lost\n"));
 }
 
 TEST(ActionText, ACordonSaysWhoStays) {

@@ -34,13 +34,13 @@ struct ActionPlan {
   std::vector<NodeId> target;  // where it goes on, by rank; empty: it is not said
   std::optional<Method> method;
   Tier tier = Tier::kShared;
-  Bytes bytes;  // of the image
-  Time begins;  // when the job has been saved, which is under way; 0: at once
-  Time done;    // predicted; of an end the latest; 0: not known
-  double loss_node_seconds = 0;
+  Bytes bytes;                            // of the image
+  Time begins;                            // when a save that is under way has ended; 0: at once, or unknown
+  Time done;                              // predicted; of an end the latest; 0: not known
+  double loss_node_seconds = 0;           // without the time until it is resumed, or has nodes again
   std::vector<JobId> stay;                // kCordon: that have the node, and keep it
-  std::vector<DeadlineChange> deadlines;  // the next ones first
-  std::vector<JobId> left_out;            // requests with later ones
+  std::vector<DeadlineChange> deadlines;  // the next ones first; none if `done` is not known
+  std::vector<JobId> left_out;            // the other requests
 };
 
 }  // namespace siding

@@ -93,8 +93,15 @@ absl::StatusOr<ActionPlan> Engine::Impl::PlanAction(const Caller& caller, const 
     SIDING_RETURN_IF_ERROR(decide_.verbs.Find(caller, action.job).status());
   }
   SIDING_ASSIGN_OR_RETURN(ActionTask task, decide_.actions.Task(caller, action));
-  lock.Unlock();
-  return MakeActionPlan(std::move(task));
+  // One at a time: nobody else waits for more than its two snapshots.
+  for (JobId request : task.requests) {
+    auto deadline = decide_.actions.DeadlineOf(task, request);
+    if (!deadline) continue;
+    lock.Unlock();
+    task.plan.deadlines.push_back(MakeDeadline(task, *std::move(deadline)));
+    lock.Lock();
+  }
+  return std::move(task.plan);
 }
 
 absl::Status Engine::Impl::OnJob(const Caller& caller, JobId id, JobDecision decide) {
@@ -105,8 +112,9 @@ absl::Status Engine::Impl::OnJob(const Caller& caller, JobId id, IfUnchanged sin
   MutexLock lock(mutex_);
   SIDING_RETURN_IF_ERROR(state_.recorder.Ready());
   SIDING_ASSIGN_OR_RETURN(const JobRecord* job, decide_.verbs.Find(caller, id));
-  SIDING_RETURN_IF_ERROR(decide_.actions.Unchanged(since.seq, {id, since.nodes, since.any_node}));
   SIDING_RETURN_IF_ERROR(Spend(caller, 0));
+  since.nodes.insert(since.nodes.end(), job->nodes.begin(), job->nodes.end());
+  SIDING_RETURN_IF_ERROR(decide_.actions.Unchanged(since.seq, {id, since.nodes, since.any_node}));
   SIDING_RETURN_IF_ERROR(decide(decide_, *job));
   return Advance();
 }
@@ -262,9 +270,10 @@ absl::Status Engine::Update(const Caller& caller, JobId id, const JobChange& cha
 absl::Status Engine::Kill(const Caller& caller, JobId id, int64_t if_unchanged) {
   MutexLock lock(impl_->mutex_);
   SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
-  // Not counted: what a user has running can always be ended, and each job once.
   SIDING_ASSIGN_OR_RETURN(const JobRecord* job, impl_->decide_.verbs.Find(caller, id));
-  SIDING_RETURN_IF_ERROR(impl_->decide_.actions.Unchanged(if_unchanged, {id}));
+  // Otherwise not counted: what a user has running can always be ended, and each job once.
+  if (if_unchanged != 0) SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
+  SIDING_RETURN_IF_ERROR(impl_->decide_.actions.Unchanged(if_unchanged, {id, job->nodes}));
   SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.Kill(*job, caller.user));
   return impl_->Advance();
 }
@@ -382,6 +391,7 @@ std::vector<Event> Engine::EventsAfter(int64_t seq, size_t limit, Duration wait)
 void Engine::SetPolicy(Policy policy) {
   MutexLock lock(impl_->mutex_);
   impl_->state_.policy = std::move(policy);
+  impl_->decide_.actions.PolicyChanged();
   impl_->state_.agenda.AddAll(impl_->state_.state);  // it may want fewer checkpoints to be kept
 }
 

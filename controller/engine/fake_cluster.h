@@ -58,6 +58,7 @@ class FakeCluster final : public AgentLink {
       rates->mutable_restore()->set_bytes_per_second(1e9);
     }
     heartbeat.mutable_shared()->mutable_dump()->set_bytes_per_second(shared_bytes_per_second);
+    heartbeat.mutable_gpu()->mutable_dump()->set_bytes_per_second(gpu_bytes_per_second);
     for (auto& [key, report] : tasks_) {
       if (key.first == node) *heartbeat.add_tasks() = report;
     }
@@ -257,6 +258,7 @@ class FakeCluster final : public AgentLink {
   Duration clock_off{0};                 // of all nodes, against the controller's
   int64_t memory = 1 << 20;              // resident bytes of every task
   double shared_bytes_per_second = 1e9;  // at which an image is written there
+  double gpu_bytes_per_second = 1e9;     // at which what is on GPUs leaves them; 0: not measured
   int64_t local_disk_free = 100LL << 30, shared_disk_free = 100LL << 30;  // as every node says
   int64_t gpu_memory = 0;                                                 // of every task on GPUs
   int64_t gpu_lock_us = 0;                                                // that every task expects

@@ -16,7 +16,7 @@ namespace siding {
 namespace {
 
 // Of a plan that is older it is not looked up whether it still holds.
-constexpr int64_t kMostEvents = 10000;
+constexpr int64_t kMostEvents = 1000;
 
 double NodeSeconds(const JobRecord& job, Duration time) { return job.spec.nodes * ToSeconds(time); }
 
@@ -30,9 +30,23 @@ bool Overlap(const std::vector<NodeId>& a, const std::vector<NodeId>& b) {
                      [&](const NodeId& node) { return std::find(b.begin(), b.end(), node) != b.end(); });
 }
 
+// It is written while the job stays on its nodes, or stands where such a write has ended.
+bool OnlySaves(const JobMoved& move) {
+  const bool is_order = move.event == JobEvent::kOrderDump || move.event == JobEvent::kOrderSave;
+  return (is_order && move.keep_running) || move.event == JobEvent::kCommit ||
+         move.event == JobEvent::kContinued;
+}
+
+// Nodes are taken, or are being left.
+bool MovesNodes(const JobMoved& move) {
+  return !OnlySaves(move) && move.event != JobEvent::kStarted && move.event != JobEvent::kRestored;
+}
+
 // As the order leaves it.
 PlanningTask Changed(PlanningTask task, JobId moved, const ActionTask::Effect& effect) {
   for (JobView& job : task.alone.jobs) {
+    // What leaves for a request that is over leaves for whoever comes.
+    if (effect.withdrawn != JobId() && job.releasing_for == effect.withdrawn) job.releasing_for = JobId();
     if (job.id != moved) continue;
     if (effect.gone) {
       job.releasing_at = effect.gone;
@@ -61,16 +75,13 @@ PlanningTask Changed(PlanningTask task, JobId moved, const ActionTask::Effect& e
 
 }  // namespace
 
-ActionPlan MakeActionPlan(ActionTask task) {
-  for (ActionTask::Deadline& deadline : task.deadlines) {
-    deadline.change.before = StartOf(*deadline.before);
-    deadline.change.after = StartOf(Changed(*deadline.left, task.plan.job, task.effect));
-    task.plan.deadlines.push_back(deadline.change);
-  }
-  return std::move(task.plan);
+DeadlineChange MakeDeadline(const ActionTask& task, DeadlineTask deadline) {
+  deadline.change.before = StartOf(*deadline.before);
+  deadline.change.after = StartOf(Changed(*deadline.left, task.plan.job, task.effect));
+  return deadline.change;
 }
 
-absl::StatusOr<ActionTask> ActionPlans::Task(const Caller& caller, const Action& action) const {
+absl::StatusOr<ActionTask> ActionPlans::Task(const Caller& caller, const Action& action) {
   ActionTask task;
   task.plan.seq = state_.last_seq + 1;
   task.plan.made = clock_.Now();
@@ -86,12 +97,19 @@ absl::StatusOr<ActionTask> ActionPlans::Task(const Caller& caller, const Action&
     task.effect = *std::move(planned);
     task.effect.per_node = job.spec.per_node;
   }
-  AddDeadlines(task);
+  AddRequests(caller, task);
+  // What becomes of them rests on when the job has left.
+  if (action.what != Action::What::kCordon && task.plan.done == Time{}) {
+    task.plan.left_out.insert(task.plan.left_out.begin(), task.requests.begin(), task.requests.end());
+    task.requests.clear();
+  }
+  planned_ = task.plan.seq;
   return task;
 }
 
 ActionPlans::Times ActionPlans::TimesOf(const JobRecord& job, Tier tier) const {
   Times times;
+  times.image_known = times.gpus_known = AreHeard(job);
   for (int rank : cluster_.LiveRanks(job)) {
     const auto node = state_.observed_nodes.find(job.nodes[rank]);
     if (node == state_.observed_nodes.end()) continue;
@@ -100,14 +118,19 @@ ActionPlans::Times ActionPlans::TimesOf(const JobRecord& job, Tier tier) const {
     const TierRates gpu = FromProto(heartbeat.gpu());
     const v1::TaskReport& report = cluster_.Seen(job, rank).report;
     const Bytes on_gpus{report.gpu_memory()}, all{report.memory() + report.gpu_memory()};
-    times.known &= image.dump.known() && image.restore.known() && all > Bytes{0};
-    if (image.dump.known()) times.dump = std::max(times.dump, image.dump.For(all));
+    times.image_known &= image.dump.known() && image.restore.known() && all > Bytes{0};
     if (image.restore.known()) times.restore = std::max(times.restore, image.restore.For(all));
     if (on_gpus == Bytes{0}) continue;
+    times.gpus_known &= gpu.dump.known() && gpu.restore.known();
     if (gpu.dump.known()) times.drain = std::max(times.drain, gpu.dump.For(on_gpus));
     if (gpu.restore.known()) times.refill = std::max(times.refill, gpu.restore.For(on_gpus));
   }
   return times;
+}
+
+bool ActionPlans::AreHeard(const JobRecord& job) const {
+  const std::vector<int> ranks = cluster_.LiveRanks(job);
+  return std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return cluster_.IsHeard(job.nodes[rank]); });
 }
 
 absl::StatusOr<ActionPlans::Effect> ActionPlans::PlanHand(const Caller& caller, const JobRecord& job,
@@ -117,33 +140,32 @@ absl::StatusOr<ActionPlans::Effect> ActionPlans::PlanHand(const Caller& caller, 
   if (!suspends) SIDING_RETURN_IF_ERROR(quota_.MakesRoomFor(caller, job).status());
   SIDING_ASSIGN_OR_RETURN(const JobMoved move, verbs_.Begin(job, order));
   const Time now = clock_.Now();
-  if (IsSavedRunning(job)) plan.begins = std::max(now, job.current.predicted);
-  const Time begins = std::max(now, plan.begins) + move.notice;
+  const bool waits = IsSavedRunning(job);
+  // Of a save that should be over, or whose rate is not known, nobody knows when it ends.
+  if (waits && job.current.predicted > now) plan.begins = job.current.predicted;
+  const Time begins = std::max(now, plan.begins);
+  const Times times = TimesOf(job, move.tier);
+  const bool known = times.gpus_known && (suspends || times.image_known) && !(waits && plan.begins == Time{});
+  plan.method = suspends ? Method::kSuspend : Method::kCheckpoint;
   Effect effect;
+  effect.to_ram = suspends;
   if (suspends) {
-    const Times times = TimesOf(job, Tier::kShared);
-    plan.method = Method::kSuspend;
-    plan.done = begins + times.drain;
+    if (!known) return effect;
+    plan.done = begins + move.notice + times.drain;
     plan.loss_node_seconds = NodeSeconds(job, times.drain + times.refill);
-    if (!KeepsItsNodes(job) && OwnershipOf(job.spec).frozen_gives_way) effect.gone = plan.done;
-    effect.to_ram = true;
+    if (OwnershipOf(job.spec).frozen_gives_way) effect.gone = plan.done;
     return effect;
   }
-  const Times times = TimesOf(job, move.tier);
-  const Duration stopped = times.drain + times.dump, back = times.restore + times.refill;
-  plan.method = Method::kCheckpoint;
   plan.tier = move.tier;
-  if (times.known) plan.bytes = cluster_.ImageOf(job);
   plan.target = effect.target = move.target;
-  const Time written = begins + stopped;
-  if (move.keep_running) {
-    effect.busy = written;
-    if (times.known) plan.loss_node_seconds = NodeSeconds(job, stopped + times.refill);
-  } else {
-    effect.gone = written;
-    if (times.known) plan.loss_node_seconds = NodeSeconds(job, stopped + back);
-  }
-  if (times.known) plan.done = order.verb == HandVerb::kMigrate ? written + back : written;
+  if (!known) return effect;
+  plan.bytes = cluster_.ImageOf(job);
+  // As the order itself predicts it, but that it may begin later.
+  const Time written = begins + (move.predicted - now);
+  const Duration stopped = move.predicted - now - move.notice, back = times.restore + times.refill;
+  (move.keep_running ? effect.busy : effect.gone) = written;
+  plan.loss_node_seconds = NodeSeconds(job, stopped + (move.keep_running ? times.refill : back));
+  plan.done = order.verb == HandVerb::kMigrate ? written + back : written;
   return effect;
 }
 
@@ -152,10 +174,14 @@ absl::StatusOr<ActionPlans::Effect> ActionPlans::PlanKill(const Caller& caller, 
   SIDING_ASSIGN_OR_RETURN(const auto move, verbs_.End(job, caller.user));
   Effect effect;
   plan.method = Method::kKill;
-  plan.done = clock_.Now() + (HoldsNodes(job.state) ? job.spec.kill_grace : Duration(0));
   plan.loss_node_seconds = NodeSeconds(job, RanFor(job, clock_.Now()));
-  if (HoldsNodes(job.state) && move) effect.gone = plan.done;
   if (WaitsForItsNodes(job)) effect.withdrawn = job.id;
+  if (!HoldsNodes(job.state)) {
+    plan.done = clock_.Now();
+  } else if (move && AreHeard(job)) {  // else nobody knows: it is being ended, or nobody is there to end it
+    plan.done = clock_.Now() + job.spec.kill_grace;
+    effect.gone = plan.done;
+  }
   return effect;
 }
 
@@ -170,26 +196,30 @@ absl::StatusOr<ActionPlans::Effect> ActionPlans::PlanCordon(const NodeId& node, 
   return effect;
 }
 
-void ActionPlans::AddDeadlines(ActionTask& task) const {
-  const JobId withdrawn = task.effect.withdrawn;
+void ActionPlans::AddRequests(const Caller& caller, ActionTask& task) const {
   std::vector<const JobRecord*> requests;
   for (const auto& [id, job] : state_.index.requests()) {
-    if (WaitsForItsNodes(*job) && !IsQueued(*job) && id != withdrawn) requests.push_back(job);
+    const bool waits = WaitsForItsNodes(*job) && !IsQueued(*job) && id != task.effect.withdrawn;
+    if (waits && verbs_.MaySee(caller, *job)) requests.push_back(job);
   }
   std::sort(requests.begin(), requests.end(), [](const JobRecord* a, const JobRecord* b) {
     return std::tie(a->spec.start_by, a->id) < std::tie(b->spec.start_by, b->id);
   });
-  for (; requests.size() > kMostDeadlines; requests.pop_back())
-    task.plan.left_out.push_back(requests.back()->id);
-  for (const JobRecord* request : requests) {
-    ActionTask::Deadline deadline;
-    deadline.change.request = request->id;
-    deadline.change.start_by = request->spec.start_by;
-    deadline.before = planning_.TaskFor(request->id, request->spec);
-    deadline.left =
-        withdrawn == JobId() ? deadline.before : planning_.TaskFor(request->id, request->spec, withdrawn);
-    task.deadlines.push_back(std::move(deadline));
-  }
+  for (const JobRecord* request : requests)
+    (task.requests.size() < kMostDeadlines ? task.requests : task.plan.left_out).push_back(request->id);
+}
+
+std::optional<DeadlineTask> ActionPlans::DeadlineOf(const ActionTask& task, JobId request) const {
+  const auto job = state_.jobs.find(request);
+  if (job == state_.jobs.end() || !WaitsForItsNodes(job->second)) return std::nullopt;
+  const JobSpec& spec = job->second.spec;
+  const JobId withdrawn = task.effect.withdrawn;
+  DeadlineTask deadline;
+  deadline.change.request = request;
+  deadline.change.start_by = spec.start_by;
+  deadline.before = planning_.TaskFor(request, spec);
+  deadline.left = withdrawn == JobId() ? deadline.before : planning_.TaskFor(request, spec, withdrawn);
+  return deadline;
 }
 
 absl::Status ActionPlans::Unchanged(int64_t seq, const ActionBasis& basis) const {
@@ -198,19 +228,24 @@ absl::Status ActionPlans::Unchanged(int64_t seq, const ActionBasis& basis) const
     return BadField("if_unchanged",
                     absl::StrCat("the sequence of a plan, which are up to ", state_.last_seq + 1));
   }
-  if (state_.last_seq - seq > kMostEvents) {
+  const int64_t since = state_.last_seq + 1 - seq;
+  std::string what;
+  const bool is_recent =
+      since <= kMostEvents && recorder_.events().VisitAfter(seq - 1, [&](const Event& event) {
+        what = WhatChanged(event, basis);
+        if (!what.empty()) absl::StrAppend(&what, " (event ", event.seq, ")");
+        return what.empty();
+      });
+  if (!is_recent) {
     return absl::FailedPreconditionError(
-        absl::StrCat("the plan of sequence ", seq, " is ", state_.last_seq - seq,
+        absl::StrCat("the plan of sequence ", seq, " is ", since,
                      " events old, and nothing was done: ask for another one (--dry-run)"));
   }
-  for (const Event& event : recorder_.events().After(seq - 1, kMostEvents, Duration(0))) {
-    const std::string what = WhatChanged(event, basis);
-    if (what.empty()) continue;
-    return absl::FailedPreconditionError(
-        absl::StrCat("what was planned does not hold any more, and nothing was done: ", what, " (event ",
-                     event.seq, "); ask for another plan (--dry-run)"));
-  }
-  return absl::OkStatus();
+  if (what.empty() && seq <= outdated_) what = "the policy has been loaded again";
+  if (what.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("what was planned does not hold any more, and nothing was done: ", what,
+                   "; ask for another plan (--dry-run)"));
 }
 
 // What others do is told to nobody. Empty: it does not matter.
@@ -219,13 +254,17 @@ std::string ActionPlans::WhatChanged(const Event& event, const ActionBasis& basi
     return "";
   if (event.job == JobId()) return Describe(event);
   if (event.job == basis.job) return absl::StrCat("job ", event.job.value(), ": ", Describe(event));
-  if (std::holds_alternative<RequestPlanned>(event.body))
-    return "the plans of requests with deadlines have changed";
+  constexpr char kRequests[] = "the plans of requests with deadlines have changed";
+  if (std::holds_alternative<RequestPlanned>(event.body)) return kRequests;
   const auto* move = std::get_if<JobMoved>(&event.body);
-  if (move == nullptr) return "";
+  const bool is_updated = std::holds_alternative<JobUpdated>(event.body);
+  if (!is_updated && (move == nullptr || OnlySaves(*move))) return "";
   const auto job = state_.jobs.find(event.job);
-  const bool is_there = job != state_.jobs.end() && Overlap(job->second.nodes, basis.nodes);
-  if (is_there || Overlap(move->nodes, basis.nodes) || (basis.any_node && move->event == JobEvent::kPlace))
+  if (job == state_.jobs.end() || IsRequest(job->second)) return kRequests;
+  const bool is_there =
+      Overlap(job->second.nodes, basis.nodes) || (move != nullptr && Overlap(move->nodes, basis.nodes));
+  const bool moves = move != nullptr && MovesNodes(*move);
+  if ((is_there && (moves || is_updated)) || (basis.any_node && moves))
     return "what runs on these nodes has changed";
   return "";
 }

@@ -1,10 +1,10 @@
 // What an order by hand would do, before it is given: to the job, and to the deadlines of the requests that
 // wait. Nothing is recorded, and nobody is told.
 //
-// Used under the engine's lock, but for MakeActionPlan().
+// Used under the engine's lock, but for MakeDeadline().
 #pragma once
 
-#include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,10 +18,9 @@
 namespace siding {
 
 // Of the requests that wait, those with the next deadlines are planned: each takes two plans.
-inline constexpr size_t kMostDeadlines = 8;
+inline constexpr size_t kMostDeadlines = 4;
 
-// The plan without its deadlines, and what they are made of: the cluster as it is, and as the order leaves
-// it.
+// The plan without its deadlines, and the requests whose deadlines they are.
 struct ActionTask {
   // What the order changes there.
   struct Effect {
@@ -33,21 +32,22 @@ struct ActionTask {
     std::set<NodeId> closed;  // nodes that take nothing new
     JobId withdrawn;          // the request that waits no more
   };
-  struct Deadline {
-    DeadlineChange change;
-    SharedTask before, left;  // without the request that the order ends, if it ends one
-  };
   ActionPlan plan;
   Effect effect;
-  std::vector<Deadline> deadlines;
+  std::vector<JobId> requests;  // the next ones first
 };
-// Pure.
-ActionPlan MakeActionPlan(ActionTask task);
+// A deadline without its starts, and what they are made of.
+struct DeadlineTask {
+  DeadlineChange change;
+  SharedTask before, left;  // without the request that the order ends, if it ends one
+};
+// As the cluster is, and as the order leaves it. Pure.
+DeadlineChange MakeDeadline(const ActionTask& task, DeadlineTask deadline);
 
 // What an order rests on that was planned before.
 struct ActionBasis {
   JobId job;
-  std::vector<NodeId> nodes;  // where it goes on, or that are cordoned
+  std::vector<NodeId> nodes;  // that the job is on, and where it goes on; or that are cordoned
   bool any_node = false;      // it goes on wherever there is room
 };
 
@@ -63,16 +63,23 @@ class ActionPlans {
         quota_(quota) {}
 
   // Of a job, or a node, that the caller may act on. The error that the order would get.
-  absl::StatusOr<ActionTask> Task(const Caller& caller, const Action& action) const;
+  // Of deadlines that the caller may see.
+  absl::StatusOr<ActionTask> Task(const Caller& caller, const Action& action);
+  // Of one of the task's requests; none: it does not wait any more.
+  std::optional<DeadlineTask> DeadlineOf(const ActionTask& task, JobId request) const;
+  // Plans that were made before rest on another policy.
+  void PolicyChanged() { outdated_ = planned_; }
   // kFailedPrecondition, with what has happened: something since the plan of that sequence on which it rests.
   // 0: the order is given whatever has happened.
   absl::Status Unchanged(int64_t seq, const ActionBasis& basis) const;
 
  private:
   using Effect = ActionTask::Effect;
+  // The longest of any task.
   struct Times {
-    Duration dump{0}, restore{0}, drain{0}, refill{0};
-    bool known = true;  // of images: what they hold, and how fast that is written and read
+    Duration restore{0}, drain{0}, refill{0};
+    bool image_known = true;  // what it holds, and how fast that is written and read
+    bool gpus_known = true;   // how fast what is on them leaves them, and comes back
   };
 
   Times TimesOf(const JobRecord& job, Tier tier) const;
@@ -80,7 +87,8 @@ class ActionPlans {
                                   ActionPlan& plan) const;
   absl::StatusOr<Effect> PlanKill(const Caller& caller, const JobRecord& job, ActionPlan& plan) const;
   absl::StatusOr<Effect> PlanCordon(const NodeId& node, ActionPlan& plan) const;
-  void AddDeadlines(ActionTask& task) const;
+  bool AreHeard(const JobRecord& job) const;
+  void AddRequests(const Caller& caller, ActionTask& task) const;
   std::string WhatChanged(const Event& event, const ActionBasis& basis) const;
 
   const ClusterState& state_;
@@ -90,6 +98,8 @@ class ActionPlans {
   const Verbs& verbs_;
   const Planning& planning_;
   const ImageQuota& quota_;
+  // Of the newest plan that was made, and of the newest that is older than the policy.
+  int64_t planned_ = 0, outdated_ = 0;
 };
 
 }  // namespace siding

@@ -110,6 +110,7 @@ TEST_F(ActionPlansTest, ACordonSaysWhoStays) {
 TEST_F(ActionPlansTest, WhatWouldBeRefusedIsRefusedInTheSameWords) {
   AddNodes({"a"});
   const JobId job = Running();
+  EXPECT_THAT(Refusal(Hand(job, HandVerb::kMigrate)), HasSubstr("needs 1 other nodes with room"));
   EXPECT_EQ(Refusal(Hand(job, HandVerb::kMigrate)), engine_->Migrate(kAda, job, {}).message());
   EXPECT_EQ(Refusal(Hand(JobId(77), HandVerb::kVacate)),
             engine_->Vacate(kAda, JobId(77), Tier::kShared).message());
@@ -117,6 +118,7 @@ TEST_F(ActionPlansTest, WhatWouldBeRefusedIsRefusedInTheSameWords) {
   EXPECT_EQ(Refusal(Cordon("a")), engine_->Cordon(kAda, NodeId("a"), true).message());
   ASSERT_TRUE(engine_->Kill(kAda, job).ok());
   Settle();
+  EXPECT_THAT(Refusal(Kill(job)), HasSubstr("it has ended"));
   EXPECT_EQ(Refusal(Kill(job)), engine_->Kill(kAda, job).message());
 }
 
@@ -129,6 +131,7 @@ TEST_F(ActionPlansTest, ADeadlineIsKeptSoonerOnceTheJobInItsWayIsKilled) {
   const ActionPlan plan = PlanOf(Kill(job));
   ASSERT_EQ(plan.deadlines.size(), 1);
   EXPECT_EQ(plan.deadlines[0].request, request);
+  ASSERT_TRUE(plan.deadlines[0].before && plan.deadlines[0].after);
   EXPECT_GT(*plan.deadlines[0].before, clock_.Now() + 30s);
   EXPECT_LT(*plan.deadlines[0].after, clock_.Now() + 30s);
 }
@@ -152,7 +155,103 @@ TEST_F(ActionPlansTest, WithoutARequestBeforeItTheNextOneStartsSooner) {
   const ActionPlan plan = PlanOf(Kill(gone));
   ASSERT_EQ(plan.deadlines.size(), 1);
   EXPECT_EQ(plan.deadlines[0].request, stays);
+  ASSERT_TRUE(plan.deadlines[0].after);
   EXPECT_LT(*plan.deadlines[0].after, plan.deadlines[0].before.value_or(Time::max()));
+}
+
+TEST_F(ActionPlansTest, WhatLeavesForARequestThatIsKilledLeavesForTheNext) {
+  AddNodes({"a", "b"});
+  const JobId victim = Running({Method::kCheckpoint});
+  InTheWay(200s);
+  const JobId gone = Submit(OnDemand(1, 20s));
+  for (int i = 0; i < 20 && State(victim) == JobState::kRunning; ++i) {
+    clock_.Advance(1s);
+    engine_->Tick();
+  }
+  ASSERT_EQ(State(victim), JobState::kDumping);
+  const JobId stays = Submit(OnDemand(1, 900s));
+  const ActionPlan plan = PlanOf(Kill(gone));
+  ASSERT_EQ(plan.deadlines.size(), 1);
+  EXPECT_EQ(plan.deadlines[0].request, stays);
+  ASSERT_TRUE(plan.deadlines[0].after);
+  EXPECT_LT(*plan.deadlines[0].after, clock_.Now() + 60s);
+}
+
+TEST_F(ActionPlansTest, WhatIsNotKnownIsNotPlannedAsNothing) {
+  AddNodes({"a"});
+  cluster_.memory = 0;
+  const JobId job = InTheWay(60s);
+  const JobId request = Submit(OnDemand(1, 600s));
+  const ActionPlan plan = PlanOf(Hand(job, HandVerb::kVacate));
+  EXPECT_EQ(plan.done, Time{});
+  EXPECT_TRUE(plan.deadlines.empty());
+  EXPECT_EQ(plan.left_out, std::vector{request});
+}
+
+TEST_F(ActionPlansTest, DeadlinesOfOthersTakeNoPlace) {
+  AddNodes({"a", "b", "c", "d", "e"});
+  static_assert(kMostDeadlines == 4);
+  JobSpec spec = Batch(1, {});
+  spec.walltime = 60s;
+  const JobId job = Submit(spec, kBob);
+  for (size_t i = 0; i < kMostDeadlines; ++i) Submit(spec);
+  Settle();
+  for (size_t i = 0; i < kMostDeadlines; ++i) Submit(OnDemand(1, 600s));
+  const JobId request = Submit(OnDemand(1, 900s), kBob);
+  const ActionPlan plan = PlanOf(Kill(job), kBob);
+  ASSERT_EQ(plan.deadlines.size(), 1);
+  EXPECT_EQ(plan.deadlines[0].request, request);
+  EXPECT_TRUE(plan.left_out.empty());
+  const ActionPlan all = PlanOf(Kill(job));
+  EXPECT_EQ(all.deadlines.size(), kMostDeadlines);
+  EXPECT_EQ(all.left_out, std::vector{request});
+}
+
+// ---- What nobody knows. ----
+
+TEST_F(ActionPlansTest, ASuspendOfWhatIsOnGpusIsKnownByTheirRates) {
+  cluster_.AddNode("a", 4, 1);
+  cluster_.gpu_memory = 1'000'000'000;  // to be moved at 1 GB/s
+  JobSpec spec = Batch();
+  spec.per_node.gpus = 1;
+  const JobId job = Submit(spec);
+  Settle();
+  const ActionPlan plan = PlanOf(Hand(job, HandVerb::kSuspend));
+  EXPECT_EQ(plan.done - plan.made, 1s);
+  EXPECT_DOUBLE_EQ(plan.loss_node_seconds, 2);
+  cluster_.gpu_bytes_per_second = 0;
+  cluster_.Heartbeat("a");
+  EXPECT_EQ(PlanOf(Hand(job, HandVerb::kSuspend)).done, Time{});
+}
+
+TEST_F(ActionPlansTest, NobodyKnowsWhenAJobEndsWhoseNodeIsAway) {
+  AddNodes({"a"});
+  const JobId job = Running();
+  cluster_.Disconnect("a");
+  const ActionPlan plan = PlanOf(Kill(job));
+  EXPECT_EQ(plan.done, Time{});
+  EXPECT_GT(plan.loss_node_seconds, 0);
+}
+
+TEST_F(ActionPlansTest, NobodyKnowsWhenAnOrderBeginsThatWaitsForASaveThatIsLate) {
+  AddNodes({"a"});
+  cluster_.memory = 1'000'000'000;  // to be written at 1 GB/s
+  const JobId job = Running();
+  ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+  ActionPlan plan = PlanOf(Hand(job, HandVerb::kSuspend));
+  EXPECT_EQ(plan.begins - plan.made, 1s);
+  EXPECT_EQ(plan.done - plan.made, 1s);
+  clock_.Advance(5s);
+  plan = PlanOf(Hand(job, HandVerb::kSuspend));
+  EXPECT_EQ(plan.begins, Time{});
+  EXPECT_EQ(plan.done, Time{});
+}
+
+TEST_F(ActionPlansTest, NobodyKnowsWhenAJobEndsThatIsBeingEndedAlready) {
+  AddNodes({"a"});
+  const JobId job = Running();
+  ASSERT_TRUE(engine_->Kill(kAda, job).ok());
+  EXPECT_EQ(PlanOf(Kill(job)).done, Time{});
 }
 
 // ---- Orders that rest on a plan. ----
@@ -203,6 +302,106 @@ TEST_F(ActionPlansTest, NotIfItsTargetWasTaken) {
   for (const std::vector<NodeId>& target : {std::vector<NodeId>{}, {NodeId("b")}})
     EXPECT_THAT(std::string(engine_->Migrate(kAda, job, target, seq).message()),
                 HasSubstr("what runs on these nodes has changed"));
+}
+
+TEST_F(ActionPlansTest, NotIfNodesWereFreedMeanwhileWhereItMayGoAnywhere) {
+  AddNodes({"a", "b", "c"});
+  const JobId job = Running(), other = Running();
+  const int64_t seq = PlanOf(Hand(job, HandVerb::kMigrate)).seq;
+  ASSERT_TRUE(engine_->Kill(kAda, other).ok());
+  Settle();
+  EXPECT_THAT(std::string(engine_->Migrate(kAda, job, {}, seq).message()),
+              HasSubstr("what runs on these nodes has changed"));
+  EXPECT_TRUE(engine_->Migrate(kAda, job, {NodeId("c")}, seq).ok());
+}
+
+TEST_F(ActionPlansTest, NotIfARequestHasGoneMeanwhile) {
+  AddNodes({"a", "b"});
+  const JobId job = InTheWay(60s);
+  InTheWay(60s);
+  const JobId request = Submit(OnDemand(1, 600s));
+  const int64_t seq = PlanOf(Kill(job)).seq;
+  ASSERT_TRUE(engine_->Kill(kAda, request).ok());
+  EXPECT_THAT(std::string(engine_->Kill(kAda, job, seq).message()),
+              HasSubstr("the plans of requests with deadlines have changed"));
+}
+
+TEST_F(ActionPlansTest, NotIfARequestWasUpdatedMeanwhile) {
+  AddNodes({"a", "b"});
+  const JobId job = InTheWay(60s);
+  InTheWay(60s);
+  JobSpec spec = OnDemand(1, 600s);
+  spec.walltime = 60s;
+  const JobId request = Submit(spec);
+  const int64_t seq = PlanOf(Kill(job)).seq;
+  JobChange change;
+  change.walltime = 30s;
+  ASSERT_TRUE(engine_->Update(kAda, request, change).ok());
+  EXPECT_THAT(std::string(engine_->Kill(kAda, job, seq).message()),
+              HasSubstr("the plans of requests with deadlines have changed"));
+}
+
+TEST_F(ActionPlansTest, NotIfAnotherJobCameToItsNodes) {
+  AddNodes({"a"});
+  JobSpec half = Batch();
+  half.per_node.slots = 2;
+  const JobId job = Submit(half);
+  Settle();
+  const int64_t seq = PlanOf(Hand(job, HandVerb::kSuspend)).seq;
+  Submit(half);
+  Settle();
+  EXPECT_THAT(std::string(engine_->Suspend(kAda, job, seq).message()),
+              HasSubstr("what runs on these nodes has changed"));
+}
+
+TEST_F(ActionPlansTest, NotIfThePolicyWasLoadedAgain) {
+  AddNodes({"a"});
+  const JobId job = Running();
+  const int64_t seq = PlanOf(Hand(job, HandVerb::kSuspend)).seq;
+  engine_->SetPolicy(policy_);
+  EXPECT_THAT(std::string(engine_->Suspend(kAda, job, seq).message()),
+              HasSubstr("the policy has been loaded again"));
+}
+
+TEST_F(ActionPlansTest, ButIfItWasLoadedBefore) {
+  AddNodes({"a"});
+  const JobId job = Running();
+  engine_->SetPolicy(policy_);
+  const int64_t seq = PlanOf(Hand(job, HandVerb::kSuspend)).seq;
+  EXPECT_TRUE(engine_->Suspend(kAda, job, seq).ok());
+}
+
+TEST_F(ActionPlansTest, ACheckpointOfAnotherJobThereDoesNotMatter) {
+  AddNodes({"a"});
+  const JobId job = Running();
+  const int64_t seq = PlanOf(Cordon("a")).seq;
+  ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+  Settle();
+  ASSERT_EQ(State(job), JobState::kRunning);
+  EXPECT_TRUE(engine_->Cordon(kRoot, NodeId("a"), true, seq).ok());
+}
+
+TEST_F(ActionPlansTest, APlanOfLongAgoIsNotLookedThrough) {
+  AddNodes({"a", "b"});
+  const JobId job = Running();
+  const int64_t seq = PlanOf(Hand(job, HandVerb::kSuspend)).seq;
+  for (int i = 0; i <= 1000; ++i) ASSERT_TRUE(engine_->Cordon(kRoot, NodeId("b"), i % 2 == 0).ok());
+  EXPECT_THAT(std::string(engine_->Suspend(kAda, job, seq).message()), HasSubstr("1001 events old"));
+}
+
+TEST_F(ActionPlansTest, LookingThroughThemIsCounted) {
+  AddNodes({"a", "b"});
+  const JobId job = Running();
+  const int64_t seq = PlanOf(Hand(job, HandVerb::kSuspend)).seq;
+  ASSERT_TRUE(engine_->Cordon(kRoot, NodeId("b"), true).ok());
+  policy_.max_requests_per_hour = 4;  // one of which was the job's submission
+  engine_->SetPolicy(policy_);
+  for (int i = 0; i < 3; ++i)
+    EXPECT_TRUE(absl::IsFailedPrecondition(i == 0 ? engine_->Suspend(kAda, job, seq)
+                                                  : engine_->Kill(kAda, job, seq)));
+  EXPECT_TRUE(absl::IsResourceExhausted(engine_->Suspend(kAda, job, seq)));
+  EXPECT_TRUE(absl::IsResourceExhausted(engine_->Kill(kAda, job, seq)));
+  EXPECT_TRUE(engine_->Kill(kAda, job).ok());
 }
 
 TEST_F(ActionPlansTest, WhatOthersDoElsewhereDoesNotMatter) {

@@ -46,6 +46,16 @@ std::vector<Event> EventLog::After(int64_t seq, size_t limit, Duration wait) con
   return Recent(seq, limit);
 }
 
+bool EventLog::VisitAfter(int64_t seq, absl::FunctionRef<bool(const Event&)> visit) const {
+  MutexLock lock(mutex_);
+  if (newest() <= seq) return true;
+  if (recent_.front().seq > seq + 1) return false;
+  auto event = std::upper_bound(recent_.begin(), recent_.end(), seq,
+                                [](int64_t s, const Event& e) { return s < e.seq; });
+  while (event != recent_.end() && visit(*event)) ++event;
+  return true;
+}
+
 std::vector<Event> EventLog::Recent(int64_t seq, size_t limit) const {
   MutexLock lock(mutex_);
   const auto first = std::upper_bound(recent_.begin(), recent_.end(), seq,

@@ -5,6 +5,7 @@
 #include <deque>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "common/clock.h"
 #include "common/mutex.h"
 #include "controller/engine/state/cluster_state.h"
@@ -24,6 +25,9 @@ class EventLog {
   void Append(std::vector<Event> events);
   // Events after `seq`, at most `limit`; waits up to `wait` for the first one.
   std::vector<Event> After(int64_t seq, size_t limit, Duration wait) const;
+  // Shows the events after `seq`, the oldest first, until `visit` says false. Nothing is copied, and the log
+  // is locked meanwhile. False: some are in memory no more, and none is shown.
+  bool VisitAfter(int64_t seq, absl::FunctionRef<bool(const Event&)> visit) const;
 
  private:
   std::vector<Event> Recent(int64_t seq, size_t limit) const;

@@ -42,5 +42,22 @@ TEST_F(EventLogTest, LeavesNothingOutBetweenJournalAndMemory) {
   EXPECT_THAT(After(4, 100), ElementsAre(5, 6, 7, 8, 9, 10));
 }
 
+TEST_F(EventLogTest, ShowsWhatIsInMemoryUntilItHasShownEnough) {
+  std::vector<int64_t> seqs;
+  EXPECT_TRUE(log_.VisitAfter(6, [&](const Event& event) {
+    seqs.push_back(event.seq);
+    return event.seq < 9;
+  }));
+  EXPECT_THAT(seqs, ElementsAre(7, 8, 9));
+}
+TEST_F(EventLogTest, ShowsNothingWhereSomeAreInMemoryNoMore) {
+  const auto fail = [](const Event&) {
+    ADD_FAILURE();
+    return true;
+  };
+  EXPECT_FALSE(log_.VisitAfter(5, fail));
+  EXPECT_TRUE(log_.VisitAfter(10, fail));
+}
+
 }  // namespace
 }  // namespace siding

@@ -330,8 +330,7 @@ absl::Status Verbs::DeleteCheckpoint(const CheckpointId& id) {
   if (checkpoint.state == CheckpointState::kBeingMade) {
     return absl::FailedPreconditionError(absl::StrCat("checkpoint ", id.value(), " is still being made"));
   }
-  const bool in_use = job.state == JobState::kRestoring && job.current.checkpoint == id;
-  if (in_use) {
+  if (IsRestoringFrom(job, id)) {
     return absl::FailedPreconditionError(absl::StrCat("job ", job.id.value(), " is ", ToString(job.state),
                                                       " and goes on from checkpoint ", id.value()));
   }

@@ -159,6 +159,21 @@ TEST_F(HandOrdersTest, AJobThatEndsByItselfWaitsWithNone) {
   EXPECT_FALSE(Job(job).waiting_order);
 }
 
+TEST_F(HandOrdersTest, AGangLeavesWhenAllOfItIsSaved) {
+  AddNodes({"a", "b"});
+  JobSpec spec = Batch(2);
+  spec.checkpoint_interval = 30s;
+  const JobId job = Submit(spec);
+  Settle();
+  clock_.Advance(30s);
+  engine_->Tick();
+  StepUntil(job, JobState::kDumping);
+  ASSERT_TRUE(engine_->Vacate(kAda, job, Tier::kShared).ok());
+  StepUntilHas(job, "released");
+  EXPECT_EQ(Job(job).checkpoints, (std::vector{CheckpointId("1.1"), CheckpointId("1.2")}));
+  EXPECT_FALSE(Job(job).waiting_order);
+}
+
 // Nobody who asked for it an hour ago expects it any more.
 TEST_F(HandOrdersTest, OneThatHasWaitedForTooLongIsWithdrawn) {
   const JobId job = WaitingVacate();

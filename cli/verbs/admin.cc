@@ -108,22 +108,34 @@ void AddPlanning(CLI::App& verb, AdminFlags& flags) {
     dry_run->excludes(no_wait);
 }
 
-// What the job says itself, or where nothing is held against it: why its last dump failed.
-std::string WhyNot(Session& session, const v1::Job& job) {
-  if (HasEnded(job) || !job.methods_note().empty() || !job.reason().empty()) return WhyNotText(job);
+// Why what was ordered after that event has not been done: as it waited, and was taken back or could not be
+// begun; what the job says itself; or, where nothing is held against it, why its dump failed.
+std::string WhyNot(Session& session, const v1::Job& job, int64_t since) {
+  if (HasEnded(job)) return WhyNotText(job);
   v1::EventsRequest request;
   request.set_job(job.id());
-  std::string failed;
+  request.set_after_seq(since);
+  std::string withdrawn, failed;
+  // The failure of one that was under way before is not this one's.
+  bool is_dumped = false;
   const absl::Status read = session.client().Events(request, [&](const v1::Event& event) {
-    if (event.kind() == "dump-failed") failed = event.text();
+    if (event.kind() == "order-withdrawn") withdrawn = event.text();
+    is_dumped |= event.kind() == "order-dump";
+    if (event.kind() == "dump-failed" && is_dumped) {
+      failed = event.text();
+      withdrawn.clear();
+    }
     return true;
   });
+  if (read.ok() && !withdrawn.empty()) return withdrawn;
   const size_t why = failed.find(": ");
-  return !read.ok() || why == std::string::npos ? WhyNotText(job) : failed.substr(why + 2);
+  const bool says_itself = !job.methods_note().empty() || !job.reason().empty();
+  return !read.ok() || says_itself || why == std::string::npos ? WhyNotText(job) : failed.substr(why + 2);
 }
 
 absl::StatusOr<int> Checkpoint(Session& session, const AdminFlags& flags) {
   SIDING_ASSIGN_OR_RETURN(v1::Tier tier, ParseTierName(flags.tier));
+  SIDING_ASSIGN_OR_RETURN(const v1::SiteInfo site, session.client().Site());
   SIDING_ASSIGN_OR_RETURN(std::string id, session.client().Checkpoint(flags.job, tier, flags.if_unchanged));
   const std::string done = absl::StrCat("checkpoint ", id);
   if (flags.no_wait) {
@@ -137,8 +149,12 @@ absl::StatusOr<int> Checkpoint(Session& session, const AdminFlags& flags) {
     return 0;
   }
   return absl::FailedPreconditionError(
-      absl::StrCat("job ", flags.job, " was not checkpointed: ", WhyNot(session, job)));
+      absl::StrCat("job ", flags.job, " was not checkpointed: ", WhyNot(session, job, site.newest_event())));
 }
+
+// Nothing is under way with it where it is. One that was frozen when it was told to leave has begun to before
+// the controller answers, so this one was frozen by an order in that one's place.
+bool StaysThere(const v1::Job& job) { return job.state() == "running" || job.state() == "suspended"; }
 
 // Of a job that was told to leave its nodes: it did with a new checkpoint, and not because a node died.
 absl::Status LeftWithItsWork(const v1::Job& before, const v1::Job& job) {
@@ -153,6 +169,7 @@ absl::Status LeftWithItsWork(const v1::Job& before, const v1::Job& job) {
 absl::StatusOr<int> Vacate(Session& session, const AdminFlags& flags) {
   SIDING_ASSIGN_OR_RETURN(v1::Tier tier, ParseTierName(flags.tier));
   SIDING_ASSIGN_OR_RETURN(v1::Job before, session.client().Job(flags.job));
+  SIDING_ASSIGN_OR_RETURN(const v1::SiteInfo site, session.client().Site());
   SIDING_RETURN_IF_ERROR(session.client().Vacate(flags.job, tier, flags.if_unchanged));
   if (flags.no_wait) {
     session.Done("ordered");
@@ -160,12 +177,13 @@ absl::StatusOr<int> Vacate(Session& session, const AdminFlags& flags) {
   }
   // It may be placed again so soon that "parked" is never seen.
   const auto over = [&](const v1::Job& job) {
-    return job.state() == "parked" || job.state() == "restoring" || HasEnded(job) || job.state() == "running";
+    return job.state() == "parked" || job.state() == "restoring" || HasEnded(job) || StaysThere(job);
   };
   SIDING_ASSIGN_OR_RETURN(v1::Job job, Follow(session, flags.job, over));
-  if (job.state() == "running" && job.incarnation() == before.incarnation()) {
+  if (StaysThere(job) && job.incarnation() == before.incarnation()) {
     return absl::FailedPreconditionError(
-        absl::StrCat("job ", flags.job, " continues: ", WhyNot(session, job)));
+        absl::StrCat("job ", flags.job, job.state() == "running" ? " continues: " : " is suspended: ",
+                     WhyNot(session, job, site.newest_event())));
   }
   if (job.state() == "done") {
     session.Done(absl::StrCat("job ", flags.job, " has ended"));
@@ -178,6 +196,7 @@ absl::StatusOr<int> Vacate(Session& session, const AdminFlags& flags) {
 
 absl::StatusOr<int> Migrate(Session& session, const AdminFlags& flags) {
   SIDING_ASSIGN_OR_RETURN(v1::Job before, session.client().Job(flags.job));
+  SIDING_ASSIGN_OR_RETURN(const v1::SiteInfo site, session.client().Site());
   v1::MigrateRequest request;
   request.set_id(flags.job);
   request.set_if_unchanged(flags.if_unchanged);
@@ -187,11 +206,11 @@ absl::StatusOr<int> Migrate(Session& session, const AdminFlags& flags) {
     session.Done("ordered");
     return 0;
   }
-  const auto over = [](const v1::Job& job) { return HasEnded(job) || job.state() == "running"; };
+  const auto over = [](const v1::Job& job) { return HasEnded(job) || StaysThere(job); };
   SIDING_ASSIGN_OR_RETURN(v1::Job job, Follow(session, flags.job, over));
   if (job.incarnation() == before.incarnation()) {
     return absl::FailedPreconditionError(
-        absl::StrCat("job ", flags.job, " stays where it is: ", WhyNot(session, job)));
+        absl::StrCat("job ", flags.job, " stays where it is: ", WhyNot(session, job, site.newest_event())));
   }
   SIDING_RETURN_IF_ERROR(LeftWithItsWork(before, job));
   const std::set<std::string> wanted(request.nodes().begin(), request.nodes().end());

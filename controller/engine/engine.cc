@@ -212,11 +212,14 @@ absl::Status Engine::Suspend(const Caller& caller, JobId id, int64_t if_unchange
 }
 
 absl::Status Engine::Resume(const Caller& caller, JobId id, int64_t if_unchanged) {
-  return impl_->OnJob(
-      caller, id, {if_unchanged}, [&](Deciders& decide, const JobRecord& job) -> absl::Status {
-        SIDING_RETURN_IF_ERROR(decide.verbs.MayFreeze(caller, job));
-        return decide.hand.Withdraw(caller, job) ? absl::OkStatus() : decide.verbs.Resume(job);
-      });
+  return impl_->OnJob(caller, id, {if_unchanged},
+                      [&](Deciders& decide, const JobRecord& job) -> absl::Status {
+                        // Whoever may give an order that waits may take it back.
+                        SIDING_ASSIGN_OR_RETURN(const bool was_waiting, decide.hand.Withdraw(caller, job));
+                        if (was_waiting) return absl::OkStatus();
+                        SIDING_RETURN_IF_ERROR(decide.verbs.MayFreeze(caller, job));
+                        return decide.verbs.Resume(job);
+                      });
 }
 
 absl::StatusOr<CheckpointId> Engine::Checkpoint(const Caller& caller, JobId id, Tier tier,

@@ -436,7 +436,12 @@ class FakeCluster final : public AgentLink {
         break;
       case v1::ToAgent::kKill:
         if (fail_kill.contains(node.value())) {
+          const v1::TaskPhase phase = report.phase();
           fail("a disruption budget");
+          if (phase == v1::LAUNCHING || phase == v1::RESTORING) {
+            report.set_phase(phase);
+            report.set_op(command.op());  // it is held, and can be taken back
+          }
           break;
         }
         if (slow_kill.contains(node.value())) break;

@@ -100,7 +100,7 @@ struct Deciders {
         rescue(c, planning, checkpoints),
         node_loss(c),
         verbs(c, recovery, checkpoints, admission),
-        hand(c, verbs, quota),
+        hand(c, verbs, quota, checkpoints, walltime),
         actions(c, verbs, planning, quota),
         waits(c, recovery, planning, batch),
         returns(c, recovery, planning, admission, batch, way_backs) {}

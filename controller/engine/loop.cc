@@ -43,7 +43,7 @@ absl::Status Engine::Impl::Advance() {
       agenda.jobs.erase(agenda.jobs.begin());
       const auto job = state_.state.jobs.find(id);
       if (job == state_.state.jobs.end()) continue;
-      while (observe_.job.Observe(job->second) || decide_.hand.BeginWaiting(job->second)) {
+      while (observe_.job.Observe(job->second)) {
       }
       decide_.checkpoints.ExpireCheckpoints(job->second);
       // What Observe() recorded put the job on the list again; it has been looked at already.
@@ -74,6 +74,7 @@ void Engine::Impl::Schedule() {
   decide_.rescue.SaveDoomed();
   decide_.requests.WithdrawOrders();
   decide_.requests.Advance();
+  decide_.hand.BeginWaiting();
   decide_.requests.DumpFrozen();
   decide_.way_backs.BringBack();
   decide_.batch.PlaceWaiting();

@@ -96,8 +96,20 @@ class WhileItIsSaved(ClusterCase):
         self.let_go()
         out, err = verb.communicate(timeout=600)
         self.assertEqual((verb.returncode, out), (1, ""), err)
+        self.assertRegex(err, f"job {self.job} continues: the vacate that waited is not carried out: withdrawn by ")
         self.assert_counted(self.job)
         self.assertNotIn("released", self.orders())
+
+    def test_a_suspend_takes_its_place(self):
+        verb = self.start("vacate", self.job)
+        self.wait_ordered()
+        self.cluster.ctl("suspend", "--no-wait", self.job)
+        self.let_go()
+        out, err = verb.communicate(timeout=600)
+        self.assertEqual((verb.returncode, out), (1, ""), err)
+        self.assertRegex(err, f"job {self.job} is suspended: the vacate that waited is not carried out: suspend, asked for by ")
+        self.cluster.ctl("resume", self.job)
+        self.assert_counted(self.job)
 
     def test_kill_does_not_wait(self):
         self.cluster.ctl("vacate", "--no-wait", self.job)

@@ -57,6 +57,7 @@ bool Checkpoints::CheckpointOnSchedule(const JobRecord& job) {
     move = OrderDump(job, Tier::kShared);
   } else if (can(Method::kApp) && ContinuesAfterSave(*job.spec.app)) {
     move.event = JobEvent::kOrderSave;
+    move.predicted = clock_.Now() + job.spec.app->grace;
   } else {
     return false;
   }
@@ -109,7 +110,6 @@ bool Checkpoints::HasRoomOnSchedule(const JobRecord& job) {
   return why.empty();
 }
 
-// By a step of a plan that is still to come.
 bool Checkpoints::LeavesWithin(const JobRecord& job, Duration time) const {
   const Time until = clock_.Now() + time;
   const auto& requests = state_.index.requests();

@@ -39,10 +39,12 @@ class Checkpoints {
   // ranks are there, so an older one is never deleted before that.
   void ExpireCheckpoints(const JobRecord& job);
 
+  // By a step of a plan that is still to come.
+  bool LeavesWithin(const JobRecord& job, Duration time) const;
+
  private:
   Duration CheckpointIntervalOf(const JobRecord& job) const;
   bool HasRoomOnSchedule(const JobRecord& job);
-  bool LeavesWithin(const JobRecord& job, Duration time) const;
 
   const ClusterState& state_;
   const Policy& policy_;

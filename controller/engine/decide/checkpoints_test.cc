@@ -1,5 +1,6 @@
 // Which checkpoints are deleted, and that a job's last usable one never is.
 #include "controller/engine/engine_fixture.h"
+#include "controller/engine/state/predicates.h"
 
 namespace siding {
 namespace {
@@ -284,6 +285,19 @@ TEST_F(KeptCheckpointsTest, AllGoWhenTheJobIsOver) {
   Settle();
   EXPECT_THAT(Good(job), IsEmpty());
   EXPECT_EQ(StateOf("1.1"), "gone");
+}
+
+// If the order to end it is withdrawn it is restored from that image after all.
+TEST(ImagesInUse, AlsoWhileTheEndOfARestoreIsOrdered) {
+  JobRecord job;
+  job.state = JobState::kRestoring;
+  job.current.checkpoint = CheckpointId("1.1");
+  EXPECT_TRUE(IsRestoringFrom(job, CheckpointId("1.1")));
+  job.beginning = JobRecord::Beginning{job.state, job.current};
+  job.state = JobState::kKilling;
+  job.current = JobMoved();
+  EXPECT_TRUE(IsRestoringFrom(job, CheckpointId("1.1")));
+  EXPECT_FALSE(IsRestoringFrom(job, CheckpointId("1.2")));
 }
 
 }  // namespace

@@ -10,11 +10,26 @@
 namespace siding {
 
 absl::Status HandOrders::Give(const Caller& caller, const JobRecord& job, const HandOrder& order) {
+  SIDING_RETURN_IF_ERROR(MayTakeBack(caller, job));
   if (!IsSavedRunning(job)) return Begin(caller, job, order);
   SIDING_RETURN_IF_ERROR(verbs_.Begin(job, order).status());
+  Replace(caller, job, order);
   const Time until = std::max(clock_.Now(), job.current.predicted) + kOrderPatience;
   recorder_.Record(job.id, OrderWaits{true, order, until, caller.user, caller.is_operator, ""});
   return absl::OkStatus();
+}
+
+absl::Status HandOrders::MayTakeBack(const Caller& caller, const JobRecord& job) const {
+  if (!job.waiting_order || !job.waiting_order->by_operator || caller.is_operator) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat(
+      "job ", job.id.value(), " waits with a ", ToString(job.waiting_order->order.verb), " of an operator, ",
+      job.waiting_order->by, ": only operators take it back or replace it"));
+}
+
+// Whoever has given the order that waits is told.
+void HandOrders::Replace(const Caller& caller, const JobRecord& job, const HandOrder& order) {
+  if (!job.waiting_order || job.waiting_order->order == order) return;
+  Withdraw(job, absl::StrCat(ToString(order.verb), ", asked for by ", caller.user, ", takes its place"));
 }
 
 absl::Status HandOrders::Begin(const Caller& caller, const JobRecord& job, const HandOrder& order) {
@@ -23,26 +38,41 @@ absl::Status HandOrders::Begin(const Caller& caller, const JobRecord& job, const
     SIDING_ASSIGN_OR_RETURN(superseded, quota_.MakesRoomFor(caller, job));
   }
   SIDING_ASSIGN_OR_RETURN(JobMoved move, verbs_.Begin(job, order));
+  Replace(caller, job, order);
   recorder_.Move(job, std::move(move));
   quota_.GiveUpImages(superseded);
   return absl::OkStatus();
 }
 
-bool HandOrders::BeginWaiting(const JobRecord& job) {
-  if (!job.waiting_order || (job.state != JobState::kRunning && job.state != JobState::kSuspended))
-    return false;
-  if (WithdrawLate(job)) return true;  // nobody decided anything meanwhile
+void HandOrders::BeginWaiting() {
+  std::vector<const JobRecord*> saved;
+  for (const auto& [id, job] : state_.index.with_orders()) {
+    if (job->state == JobState::kRunning || job->state == JobState::kSuspended) saved.push_back(job);
+  }
+  for (const JobRecord* job : saved) BeginWaiting(*job);
+}
+
+void HandOrders::BeginWaiting(const JobRecord& job) {
+  if (WithdrawLate(job)) return;  // nobody decided anything meanwhile
+  if (walltime_.IsOverdue(job)) {
+    walltime_.EndOverdue(job);
+    return;
+  }
   const OrderWaits waiting = *job.waiting_order;
+  // It is saved when it leaves, and must not be busy with another image then.
+  const Duration saving = cluster_.TimeToDump(job, waiting.order.tier);
+  if (waiting.order.verb == HandVerb::kCheckpoint && checkpoints_.LeavesWithin(job, saving)) return;
   Caller caller;
+  caller.uid = job.spec.uid;
   caller.user = waiting.by;
   caller.is_operator = waiting.by_operator;
   const absl::Status begun = Begin(caller, job, waiting.order);
   if (!begun.ok()) Withdraw(job, std::string(begun.message()));
-  return true;
 }
 
-bool HandOrders::Withdraw(const Caller& caller, const JobRecord& job) {
+absl::StatusOr<bool> HandOrders::Withdraw(const Caller& caller, const JobRecord& job) {
   if (!job.waiting_order) return false;
+  SIDING_RETURN_IF_ERROR(MayTakeBack(caller, job));
   Withdraw(job, absl::StrCat("withdrawn by ", caller.user));
   return true;
 }

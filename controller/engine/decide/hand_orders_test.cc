@@ -24,6 +24,16 @@ class HandOrdersTest : public EngineTest {
     StepUntil(job, JobState::kDumping);
     return job;
   }
+  // For as long as an image of it is made somebody asks for another.
+  void CheckpointAgainAndAgain(JobId job) {
+    for (int i = 0; i < 300; ++i) {
+      if (State(job) == JobState::kDumping) engine_->Checkpoint(kAda, job, Tier::kShared).IgnoreError();
+      cluster_.Step();
+      if (i % 10 > 0) continue;
+      clock_.Advance(1s);
+      engine_->Tick();
+    }
+  }
   JobId WaitingVacate() {
     const JobId job = BeingSaved();
     EXPECT_TRUE(engine_->Vacate(kAda, job, Tier::kShared).ok());
@@ -149,6 +159,21 @@ TEST_F(HandOrdersTest, AJobThatEndsByItselfWaitsWithNone) {
   EXPECT_FALSE(Job(job).waiting_order);
 }
 
+TEST_F(HandOrdersTest, AGangLeavesWhenAllOfItIsSaved) {
+  AddNodes({"a", "b"});
+  JobSpec spec = Batch(2);
+  spec.checkpoint_interval = 30s;
+  const JobId job = Submit(spec);
+  Settle();
+  clock_.Advance(30s);
+  engine_->Tick();
+  StepUntil(job, JobState::kDumping);
+  ASSERT_TRUE(engine_->Vacate(kAda, job, Tier::kShared).ok());
+  StepUntilHas(job, "released");
+  EXPECT_EQ(Job(job).checkpoints, (std::vector{CheckpointId("1.1"), CheckpointId("1.2")}));
+  EXPECT_FALSE(Job(job).waiting_order);
+}
+
 // Nobody who asked for it an hour ago expects it any more.
 TEST_F(HandOrdersTest, OneThatHasWaitedForTooLongIsWithdrawn) {
   const JobId job = WaitingVacate();
@@ -184,6 +209,117 @@ TEST_F(HandOrdersTest, OneThatIsRefusedThenIsWithdrawnWithTheReason) {
   EXPECT_EQ(State(job), JobState::kRunning);
   EXPECT_TRUE(Has(job, "order-withdrawn"));
   EXPECT_THAT(Job(job).reason, HasSubstr("max_image_bytes_per_user"));
+}
+
+TEST_F(HandOrdersTest, ARequestIsServedThoughAVictimIsCheckpointedAgainAndAgain) {
+  policy_.when_late = WhenLate::kBestEffort;
+  engine_->SetPolicy(policy_);
+  AddNodes({"a"});
+  const JobId job = Submit(Batch(1, {Method::kCheckpoint}));
+  Settle();
+  ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+  ASSERT_EQ(State(job), JobState::kDumping);
+  const JobId express = Submit(OnDemand(1), kBob);
+  CheckpointAgainAndAgain(job);
+  EXPECT_EQ(State(express), JobState::kRunning);
+}
+
+TEST_F(HandOrdersTest, AWalltimeEndsWhatIsCheckpointedAgainAndAgain) {
+  AddNodes({"a"});
+  JobSpec spec = Batch();
+  spec.walltime = 10s;
+  const JobId job = Submit(spec);
+  Settle();
+  ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+  CheckpointAgainAndAgain(job);
+  EXPECT_EQ(State(job), JobState::kFailed);
+  EXPECT_EQ(Job(job).reason, "walltime of 10.0s is over");
+}
+
+TEST_F(HandOrdersTest, ACheckpointDoesNotWaitForOneThatWasAskedFor) {
+  AddNodes({"a"});
+  const JobId job = Submit(Batch());
+  Settle();
+  ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+  EXPECT_EQ(engine_->Checkpoint(kAda, job, Tier::kShared).status().message(),
+            "job 1 is dumping: a checkpoint that was asked for is being made; ask again when it is made");
+  EXPECT_TRUE(engine_->Vacate(kAda, job, Tier::kShared).ok()) << "it leaves";
+}
+
+TEST_F(HandOrdersTest, AWalltimeGoesFirst) {
+  AddNodes({"a"});
+  JobSpec spec = Batch();
+  spec.checkpoint_interval = 30s;
+  spec.walltime = 40s;
+  const JobId job = Submit(spec);
+  Settle();
+  clock_.Advance(30s);
+  engine_->Tick();
+  StepUntil(job, JobState::kDumping);
+  ASSERT_TRUE(engine_->Vacate(kAda, job, Tier::kShared).ok());
+  clock_.Advance(10s);
+  Settle();
+  EXPECT_EQ(State(job), JobState::kFailed);
+  EXPECT_FALSE(Has(job, "released"));
+}
+
+TEST_F(HandOrdersTest, AStepOfAPlanThatIsDueGoesFirst) {
+  AddNodes({"a"});
+  const JobId job = Submit(Batch(1, {Method::kSuspend, Method::kCheckpoint}));
+  Settle();
+  clock_.Advance(1h);  // it has run for long enough to be preempted
+  Settle();
+  JobSpec spec = OnDemand(1, 120s);
+  spec.not_before = clock_.Now() + 100s;
+  const JobId express = Submit(spec, kBob);
+  ASSERT_NE(Job(express).plans.back().steps.front().begin, Time{});
+  ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+  StepUntil(job, JobState::kDumping);
+  ASSERT_TRUE(engine_->Suspend(kAda, job).ok());
+  clock_.Advance(100s);
+  Settle();
+  EXPECT_EQ(Job(job).displaced_by, express);
+  EXPECT_EQ(State(express), JobState::kRunning);
+}
+
+TEST_F(HandOrdersTest, WhatAnOperatorHasOrderedOnlyOperatorsReplace) {
+  const JobId job = BeingSaved();
+  ASSERT_TRUE(engine_->Vacate(kRoot, job, Tier::kShared).ok());
+  const absl::Status denied = engine_->Suspend(kAda, job);
+  EXPECT_TRUE(absl::IsPermissionDenied(denied));
+  EXPECT_EQ(denied.message(),
+            "job 1 waits with a vacate of an operator, root: only operators take it back or replace it");
+  EXPECT_TRUE(absl::IsPermissionDenied(engine_->Resume(kAda, job)));
+  EXPECT_EQ(Job(job).waiting_order->order.verb, HandVerb::kVacate);
+  EXPECT_TRUE(engine_->Suspend(kRoot, job).ok());
+  EXPECT_TRUE(engine_->Resume(kRoot, job).ok());
+  EXPECT_FALSE(Job(job).waiting_order);
+}
+
+TEST_F(HandOrdersTest, WhatIsReplacedIsSaidToBe) {
+  const JobId job = WaitingVacate();
+  ASSERT_TRUE(engine_->Vacate(kAda, job, Tier::kShared).ok());
+  EXPECT_FALSE(Has(job, "order-withdrawn")) << "it is the same";
+  ASSERT_TRUE(engine_->Suspend(kAda, job).ok());
+  EXPECT_TRUE(Has(job, "order-withdrawn"));
+  EXPECT_EQ(Job(job).reason,
+            "the vacate that waited is not carried out: suspend, asked for by ada, takes its place");
+  EXPECT_EQ(Job(job).waiting_order->order.verb, HandVerb::kSuspend);
+}
+
+TEST_F(HandOrdersTest, AnOrderWaitsForAsLongAsAProgramMaySaveItself) {
+  AddNodes({"a"});
+  JobSpec spec = Batch(1, {Method::kSuspend, Method::kApp});
+  spec.app.emplace().marker = "saved";
+  spec.app->grace = 1h;
+  spec.checkpoint_interval = 30s;
+  const JobId job = Submit(spec);
+  Settle();
+  clock_.Advance(30s);
+  engine_->Tick();
+  ASSERT_EQ(State(job), JobState::kSaving);
+  ASSERT_TRUE(engine_->Suspend(kAda, job).ok());
+  EXPECT_EQ(Job(job).waiting_order->until, clock_.Now() + 1h + kOrderPatience);
 }
 
 // Nothing waits for one that is on its way off its nodes.

@@ -48,7 +48,7 @@ absl::StatusOr<std::vector<CheckpointId>> ImageQuota::MakesRoomForImage(const Jo
     if (IsWhole(checkpoint.state)) used += checkpoint.bytes;
     const std::vector<CheckpointId>& good = its_job.checkpoints;
     const bool is_older = std::find(good.begin(), good.end(), id) != good.end() && id != good.back();
-    const bool in_use = its_job.state == JobState::kRestoring && its_job.current.checkpoint == id;
+    const bool in_use = IsRestoringFrom(its_job, id);
     const bool is_last = !good.empty() && id == good.back() && !IsTerminal(its_job.state);
     if (is_older && !in_use) {
       superseded.push_back(&checkpoint);

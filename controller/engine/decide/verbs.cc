@@ -93,6 +93,9 @@ absl::StatusOr<JobMoved> Verbs::Begin(const JobRecord& job, const HandOrder& ord
       break;
     case HandVerb::kCheckpoint:
       if (!runs) return NotInState(job, "only a running job can be checkpointed");
+      // One behind the other, they would keep the job from everybody else.
+      if (IsSavedByHand(job))
+        return NotInState(job, "a checkpoint that was asked for is being made; ask again when it is made");
       SIDING_RETURN_IF_ERROR(MayBeSavedTo(job, order.tier));
       move = checkpoints_.OrderDump(job, order.tier);
       move.keep_running = true;
@@ -112,7 +115,7 @@ absl::StatusOr<JobMoved> Verbs::Begin(const JobRecord& job, const HandOrder& ord
       break;
     }
   }
-  move.reason = order.verb == HandVerb::kMigrate ? "migration asked for" : "asked for";
+  move.reason = order.verb == HandVerb::kMigrate ? "migration asked for" : kAskedFor;
   return move;
 }
 
@@ -330,8 +333,7 @@ absl::Status Verbs::DeleteCheckpoint(const CheckpointId& id) {
   if (checkpoint.state == CheckpointState::kBeingMade) {
     return absl::FailedPreconditionError(absl::StrCat("checkpoint ", id.value(), " is still being made"));
   }
-  const bool in_use = job.state == JobState::kRestoring && job.current.checkpoint == id;
-  if (in_use) {
+  if (IsRestoringFrom(job, id)) {
     return absl::FailedPreconditionError(absl::StrCat("job ", job.id.value(), " is ", ToString(job.state),
                                                       " and goes on from checkpoint ", id.value()));
   }

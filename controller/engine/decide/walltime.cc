@@ -28,6 +28,10 @@ bool Walltime::EndOverdue(const JobRecord& job) {
   return true;
 }
 
+bool Walltime::IsOverdue(const JobRecord& job) const {
+  return job.state == JobState::kRunning && OwnershipOf(job.spec).siding_limits && !WhyOverdue(job).empty();
+}
+
 // When a user's quota is used up, jobs that exceed their stated time are ended first: the user's other jobs
 // keep what they were promised.
 std::string Walltime::WhyOverdue(const JobRecord& job) const {

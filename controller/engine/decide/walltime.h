@@ -22,6 +22,8 @@ class Walltime {
 
   // A job whose time is over is ended, or by the policy loses its precedence. True: it was recorded.
   bool EndOverdue(const JobRecord& job);
+  // It runs, and its time is over.
+  bool IsOverdue(const JobRecord& job) const;
 
  private:
   std::string WhyOverdue(const JobRecord& job) const;

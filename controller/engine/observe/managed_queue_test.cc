@@ -361,7 +361,7 @@ TEST_F(BeginningVictimTest, OneThatMayNotGoBeginsAndAnotherMakesWay) {
   cluster_.Connect("a");  // it is told again
   Settle();
   EXPECT_TRUE(Job(kBatchJob).lost_methods.contains(Method::kKill));
-  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+  EXPECT_EQ(State(kBatchJob), JobState::kStarting);
 }
 // Its agent holds no order to end it any more, but has begun to carry it out.
 TEST_F(BeginningVictimTest, WhatCannotBeTakenBackIsNot) {
@@ -860,6 +860,17 @@ TEST_F(QueueTest, AParkedJobComesBackWhereTheManagerPutsIt) {
 }
 
 // ---- The manager ends a job and queues it again by itself: for the engine it has ended. ----
+
+// Though only operators resume what is frozen.
+TEST_F(QueueTest, AnOrderThatWaitsIsTakenBackByWhoeverMayGiveIt) {
+  Fill();
+  ASSERT_TRUE(engine_->Checkpoint(kAda, kBatchJob, Tier::kShared).ok());
+  ASSERT_TRUE(engine_->Vacate(kAda, kBatchJob, Tier::kShared).ok());
+  ASSERT_TRUE(Job(kBatchJob).waiting_order);
+  EXPECT_EQ(engine_->Resume(kAda, kBatchJob), absl::OkStatus());
+  EXPECT_FALSE(Job(kBatchJob).waiting_order);
+  EXPECT_TRUE(absl::IsPermissionDenied(engine_->Resume(kAda, kBatchJob)));
+}
 
 class RequeuedTest : public QueueTest {
  protected:

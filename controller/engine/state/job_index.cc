@@ -20,6 +20,7 @@ void JobIndex::Update(JobRecord& job) {
   Put(requests_, job, unfinished && IsRequest(job));
   Put(waiting_, job, unfinished && !holds);
   Put(unsettled_, job, holds && (job.state != JobState::kRunning || job.in_ram));
+  Put(with_orders_, job, unfinished && job.waiting_order.has_value());
   std::set<JobId>& users = by_user_[job.spec.uid];
   if (unfinished) {
     users.insert(job.id);

@@ -25,9 +25,10 @@ class JobIndex {
   // ended.
   void Update(JobRecord& job);
 
-  const Jobs& requests() const { return requests_; }    // deadline jobs that have precedence
-  const Jobs& waiting() const { return waiting_; }      // hold no nodes
-  const Jobs& unsettled() const { return unsettled_; }  // hold nodes and do not simply run
+  const Jobs& requests() const { return requests_; }        // deadline jobs that have precedence
+  const Jobs& waiting() const { return waiting_; }          // hold no nodes
+  const Jobs& unsettled() const { return unsettled_; }      // hold nodes and do not simply run
+  const Jobs& with_orders() const { return with_orders_; }  // by hand, that wait
   // How many jobs of the user's have not ended.
   size_t CountOf(uint32_t uid) const;
   // Jobs that hold the node, and with which of their ranks.
@@ -36,7 +37,7 @@ class JobIndex {
  private:
   void Move(JobId job, const std::vector<NodeId>& nodes);
 
-  Jobs requests_, waiting_, unsettled_;
+  Jobs requests_, waiting_, unsettled_, with_orders_;
   std::map<uint32_t, std::set<JobId>> by_user_;
   std::map<JobId, std::vector<NodeId>> nodes_;  // as they are in on_
   std::map<NodeId, Ranks> on_;

@@ -89,6 +89,14 @@ bool IsSavedRunning(const JobRecord& job) {
          job.current.keep_running;
 }
 
+bool IsSavedByHand(const JobRecord& job) { return IsSavedRunning(job) && job.current.reason == kAskedFor; }
+
+bool IsRestoringFrom(const JobRecord& job, const CheckpointId& image) {
+  if (job.beginning)
+    return job.beginning->state == JobState::kRestoring && job.beginning->place.checkpoint == image;
+  return job.state == JobState::kRestoring && job.current.checkpoint == image;
+}
+
 bool IsReleasing(const JobRecord& job) {
   const bool gives_way = OwnershipOf(job.spec).frozen_gives_way;
   const bool ordered = (job.state == JobState::kSuspending && gives_way) || job.state == JobState::kDumping ||

@@ -72,6 +72,12 @@ bool IsStray(const ClusterState& state, const TaskId& id, const v1::TaskReport& 
 // The number of the order under way with a job; the next few are for attempts.
 int64_t OpOf(const JobRecord& job);
 inline constexpr int64_t kOpsPerOrder = 100;
+// Why a job was moved that somebody has said it of; it stands in journals.
+inline constexpr char kAskedFor[] = "asked for";
+// Its image is being made while it runs on because somebody has asked for it.
+bool IsSavedByHand(const JobRecord& job);
+// It is being restored from that image, or will be again if the order to end it is withdrawn.
+bool IsRestoringFrom(const JobRecord& job, const CheckpointId& image);
 // Whether an agent's operation belongs to the order under way. It may have been told of it before a copy of
 // the journal was put back, under the number that the order had then.
 bool IsOfOrder(const JobRecord& job, int64_t op);

@@ -182,7 +182,7 @@ absl::Status PodNodes::OnConnected(const NodeId& node, const v1::Hello& hello) {
       if (std::exchange(task.ending, std::nullopt)) task.unwanted = false;
       task.told.reset();
     }
-    for (v1::TaskReport& report : *told.mutable_tasks()) Take(node, report);
+    TakeAll(node, *told.mutable_tasks());
     TakeHosted();
     for (v1::TaskReport& report : *told.mutable_tasks()) Complete(report);
     spoken_.Introduce(node, others_, told);
@@ -199,13 +199,14 @@ void PodNodes::OnMessage(const NodeId& node, const v1::FromAgent& message) {
   v1::FromAgent told = message;
   {
     MutexLock lock(mutex_);
-    const auto take = [&](v1::TaskReport& report) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      Take(node, report);
-      Complete(report);
-    };
-    if (told.has_report()) take(*told.mutable_report());
+    if (told.has_report()) {
+      if (!Take(node, told.report())) return;
+      Complete(*told.mutable_report());
+    }
     if (told.has_heartbeat()) {
-      for (v1::TaskReport& report : *told.mutable_heartbeat()->mutable_tasks()) take(report);
+      Tasks& tasks = *told.mutable_heartbeat()->mutable_tasks();
+      TakeAll(node, tasks);
+      for (v1::TaskReport& report : tasks) Complete(report);
     }
   }
   engine_->OnMessage(node, told);
@@ -220,22 +221,22 @@ void PodNodes::OnDisconnected(const NodeId& node) {
   engine_->OnDisconnected(node);
 }
 
-void PodNodes::Take(const NodeId& node, const v1::TaskReport& report) {
+bool PodNodes::Take(const NodeId& node, const v1::TaskReport& report) {
   const TaskId id = IdOf(report);
   if (!IsLive(report.phase()) && replaced_.erase({node, id}) > 0) Ring();
   auto found = hosted_.find(id);
   // Its pod went while nobody could tell its agent.
   if (found == hosted_.end() && IsLive(report.phase()))
     found = hosted_.emplace(id, Hosted{node, report.pod_uid()}).first;
-  if (found == hosted_.end()) return;
+  if (found == hosted_.end()) return true;
   Hosted& task = found->second;
   const bool is_another = task.node != node || (!report.pod_uid().empty() && task.uid != report.pod_uid());
   // One without it is of no task: there is none of this name.
   if (is_another && IsLive(report.phase()) && !report.pod_uid().empty()) {
     if (replaced_.try_emplace({node, id}, Replaced{report.pod_uid()}).second) Ring();
-    return;
+    return false;
   }
-  if (is_another) return;
+  if (is_another) return true;
   replaced_.erase({node, id});  // another order had been there first
   const bool news = task.phase != report.phase() || task.leaves != report.leaves();
   task.phase = report.phase();
@@ -244,6 +245,13 @@ void PodNodes::Take(const NodeId& node, const v1::TaskReport& report) {
   if (news) task.told.reset();
   if (report.phase() == v1::RUNNING) failures_.erase(id.job);
   if (news) Ring();
+  return true;
+}
+
+void PodNodes::TakeAll(const NodeId& node, Tasks& tasks) {
+  const auto is_left_out = [&](const v1::TaskReport& report)
+                               ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !Take(node, report); };
+  tasks.erase(std::remove_if(tasks.begin(), tasks.end(), is_left_out), tasks.end());
 }
 
 void PodNodes::Complete(v1::TaskReport& report) const {

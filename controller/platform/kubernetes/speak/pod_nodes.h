@@ -84,10 +84,14 @@ class PodNodes final : public PodSpeaker {
     Time last;
   };
   using Orders = std::vector<NodeOrder>;
+  using Tasks = google::protobuf::RepeatedPtrField<v1::TaskReport>;
   using Reports = std::vector<std::pair<NodeId, v1::FromAgent>>;
 
-  // Notes what an agent says of a task.
-  void Take(const NodeId& node, const v1::TaskReport& report) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Notes what an agent says of a task. False: it is of a pod that another has replaced, and still lives
+  // there, which is not told: the engine knows only one of that name.
+  bool Take(const NodeId& node, const v1::TaskReport& report) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of each of them. Keeps those that are told.
+  void TakeAll(const NodeId& node, Tasks& tasks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Of an order, before it goes to its agent. True: it does not.
   bool Hold(Hosted& task, const v1::ToAgent& command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What the engine is to hear of it.

@@ -548,6 +548,24 @@ TEST_F(PodNodesTest, OnAnotherNodeItIsStartedAtOnce) {
   Kill();
   EXPECT_THAT(Round(), IsEmpty()) << "what is ordered of the first is not for the second";
 }
+// The engine knows only one of that name, and would take the first for the second.
+TEST_F(PodNodesTest, OfTheFirstTheEngineHearsOnlyItsEnd) {
+  Run();
+  now_.tasks.front().uid = "uid-other";
+  Round();
+  Say(v1::RUNNING);
+  EXPECT_THAT(heard_.reports, IsEmpty());
+  v1::FromAgent message;
+  *message.mutable_heartbeat()->add_tasks() = Report(v1::RUNNING);
+  *message.mutable_heartbeat()->add_tasks() = Report(v1::RUNNING, 2);
+  nodes_.OnMessage(kNode, message);
+  ASSERT_THAT(heard_.heartbeats.back().tasks(), SizeIs(1));
+  EXPECT_EQ(heard_.heartbeats.back().tasks(0).task().incarnation(), 2);
+  ASSERT_TRUE(Connect(v1::RUNNING).ok());
+  EXPECT_THAT(heard_.last_hello.tasks(), IsEmpty());
+  Say(v1::LOST);
+  EXPECT_EQ(heard_.TheReport().phase(), v1::LOST);
+}
 TEST_F(PodNodesTest, OneThatIsThereIsNotSaidToBeGone) {
   Run();
   PodTask first = now_.tasks.front();

@@ -40,6 +40,11 @@ TEST(GzipTest, AListBecomesShort) {
   for (int i = 0; i < 1000; ++i) list += R"({"id":")" + std::to_string(i) + R"(","state":"running","preemptions":0})";
   EXPECT_LT(Gzip(list).size(), list.size() / 8);
 }
+// What is counted of a body is its size.
+TEST(GzipTest, WhatIsPackedHasNoMoreMemoryThanItNeeds) {
+  const std::string packed = Gzip(std::string(1'000'000, 'x'));
+  EXPECT_LT(packed.capacity(), 2 * packed.size());
+}
 TEST(GzipTest, ItIsSentToThoseWhoTakeIt) {
   for (const char* takes : {"gzip", "gzip, deflate, br", "br;q=1.0, gzip;q=0.8, *;q=0.1", "deflate,GZIP", "*", "x-gzip"})
     EXPECT_TRUE(TakesGzip(takes)) << takes;

@@ -75,11 +75,6 @@ absl::StatusOr<FeedPart> ReadEvents(Source& source, int64_t after, Duration wait
   return feed;
 }
 
-// Whoever is asked does not answer, to this question or to another one.
-bool IsAway(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsCancelled(status);
-}
-
 }  // namespace
 
 Page::Page(Source& source, const Clock& clock, const std::vector<File>& files)
@@ -87,7 +82,8 @@ Page::Page(Source& source, const Clock& clock, const std::vector<File>& files)
       files_(files),
       snapshots_(clock, kMoment, kMostUnread),
       feed_({.newest = [&source] { return source.NewestEvent(); },
-             .read = [&source](int64_t after, Duration wait) { return ReadEvents(source, after, wait); }},
+             .read = [&source](int64_t after, Duration wait) { return ReadEvents(source, after, wait); },
+             .here = [&source] { return source.Here(); }},
             clock) {}
 
 template <class Request, class Response>
@@ -153,6 +149,8 @@ HttpResponse Page::Send(const HttpRequest& request, const Snapshot& snapshot,
 }
 
 HttpResponse Page::Follow(const FollowEvents& events) {
+  if (const absl::Status refusal = feed_.refusal(); !refusal.ok())
+    return Refuse(HttpStatusOf(refusal), std::string(refusal.message()));
   HttpResponse response = Bare(200);
   response.content_type = "text/event-stream";
   response.stream = feed_.Follow(events.after);

@@ -245,10 +245,12 @@ class AwaySource final : public Source {
   }
   absl::StatusOr<Part> EventsAfter(int64_t after, Duration) override {
     if (!answer.ok()) return answer;
+    if (!events.ok()) return events;
     return Part{.next = after};
   }
 
   absl::Status answer;
+  absl::Status events;
   int asked = 0;
 
  private:
@@ -293,6 +295,13 @@ TEST_F(AwayPageTest, OneWhoAnswersTooLateIsAwayAsWell) {
   EXPECT_EQ(Get("/api/v1/jobs").status, 504);
   EXPECT_EQ(Get("/api/v1/jobs").status, 504);
   EXPECT_EQ(source_.asked, 1);
+}
+TEST_F(AwayPageTest, WhereEventsAreRefusedAllElseIsAnswered) {
+  source_.events = absl::ResourceExhaustedError("limits.streams is 1");
+  EXPECT_FALSE(page_.Turn(Duration(0)).ok());
+  EXPECT_EQ(Get("/api/v1/events").status, 429);
+  EXPECT_THAT(*Get("/api/v1/events").body, HasSubstr("limits.streams is 1"));
+  EXPECT_EQ(Get("/api/v1/nodes").status, 200);
 }
 TEST_F(AwayPageTest, OneWhoRefusesIsThere) {
   source_.answer = absl::PermissionDeniedError("not yours");

@@ -296,6 +296,18 @@ TEST_F(AwayPageTest, OneWhoAnswersTooLateIsAwayAsWell) {
   EXPECT_EQ(Get("/api/v1/jobs").status, 504);
   EXPECT_EQ(source_.asked, 1);
 }
+// Others wait for theirs, and it is one who compares plans that is answered too late.
+TEST_F(AwayPageTest, PlansThatTakeTooLongAreThatQuestionsAlone) {
+  const HttpResponse stream = Get("/api/v1/events");
+  source_.answer = absl::DeadlineExceededError("no answer within 10s");
+  EXPECT_EQ(Get("/api/v1/jobs/1/plans").status, 504);
+  EXPECT_FALSE(stream.stream->HasEnded());
+  source_.answer = absl::OkStatus();
+  EXPECT_EQ(Get("/api/v1/nodes").status, 200);
+  source_.answer = absl::UnavailableError("gone");
+  EXPECT_EQ(Get("/api/v1/jobs/1/plans").status, 502);
+  EXPECT_TRUE(stream.stream->HasEnded());
+}
 TEST_F(AwayPageTest, WhereEventsAreRefusedAllElseIsAnswered) {
   source_.events = absl::ResourceExhaustedError("limits.streams is 1");
   EXPECT_FALSE(page_.Turn(Duration(0)).ok());

@@ -2,6 +2,8 @@
 
 #include <google/protobuf/util/json_util.h>
 
+#include <algorithm>
+#include <chrono>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -76,10 +78,17 @@ absl::StatusOr<FeedPart> ReadEvents(Source& source, int64_t after, Duration wait
   return feed;
 }
 
+// In whole milliseconds, and rather more than less.
+std::string AgeOf(const Snapshot& snapshot, Time asked) {
+  return absl::StrCat(
+      std::chrono::ceil<std::chrono::milliseconds>(std::max(Duration(0), asked - snapshot.since)).count());
+}
+
 }  // namespace
 
 Page::Page(Source& source, const Clock& clock, const std::vector<File>& files)
     : source_(source),
+      clock_(clock),
       files_(files),
       snapshots_(clock, kMoment, kMostUnread),
       feed_({.newest = [&source] { return source.NewestEvent(); },
@@ -131,10 +140,15 @@ HttpResponse Page::Answer(const HttpRequest& request) {
 }
 
 HttpResponse Page::AnswerWhole(const HttpRequest& request, const Question& question) {
-  const auto snapshot = snapshots_.Of(question.key, [&] { return Tell(question); });
+  const Time asked = clock_.Now();
+  // One that has come back may be another one, with another journal.
+  const auto snapshot = snapshots_.Of(absl::StrCat(feed_.comebacks(), " ", question.key),
+                                      [&] { return Tell(question); });
   if (!snapshot.ok())
     return Refuse(HttpStatusOf(snapshot.status()), std::string(snapshot.status().message()));
-  return Send(request, *snapshot, "application/json");
+  HttpResponse response = Send(request, *snapshot, "application/json");
+  response.headers.emplace_back("Siding-Age", AgeOf(*snapshot, asked));
+  return response;
 }
 
 HttpResponse Page::Send(const HttpRequest& request, const Snapshot& snapshot,

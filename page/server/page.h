@@ -47,6 +47,7 @@ class Page {
   HttpResponse Follow(const FollowEvents& events);
 
   Source& source_;
+  const Clock& clock_;
   const StaticFiles files_;
   Snapshots snapshots_;
   EventFeed feed_;

@@ -193,6 +193,14 @@ TEST_F(PageTest, WhoTakesItPackedIsSentItPacked) {
   EXPECT_EQ(HeaderOf(packed, "ETag"), HeaderOf(plain, "ETag"));
   for (const HttpResponse* each : {&plain, &packed}) EXPECT_EQ(HeaderOf(*each, "Vary"), "Accept-Encoding");
 }
+TEST_F(PageTest, AnAnswerSaysHowOldItIsAndAFileDoesNot) {
+  EXPECT_EQ(HeaderOf(Get("/api/v1/nodes"), "Siding-Age"), "0");
+  clock_.Advance(std::chrono::microseconds(100'001));
+  EXPECT_EQ(HeaderOf(Get("/api/v1/nodes"), "Siding-Age"), "101");
+  const std::string tag = HeaderOf(Get("/api/v1/nodes"), "ETag");
+  EXPECT_EQ(HeaderOf(Get("/api/v1/nodes", {{"If-None-Match", tag}}), "Siding-Age"), "101");
+  EXPECT_EQ(HeaderOf(Get("/page.js"), "Siding-Age"), "");
+}
 TEST_F(PageTest, WhatIsShortIsSentPlain) {
   const HttpResponse script = Get("/page.js", {{"Accept-Encoding", "gzip"}});
   EXPECT_EQ(HeaderOf(script, "Content-Encoding"), "");
@@ -264,6 +272,9 @@ class AwayPageTest : public testing::Test {
  protected:
   HttpResponse Get(const std::string& path) {
     clock_.Advance(std::chrono::seconds(1));  // what has been shown is over
+    return GetAtOnce(path);
+  }
+  HttpResponse GetAtOnce(const std::string& path) {
     return page_.Answer({.method = "GET", .path = path, .headers = {{"Host", "localhost"}}});
   }
 
@@ -314,6 +325,18 @@ TEST_F(AwayPageTest, WhereEventsAreRefusedAllElseIsAnswered) {
   EXPECT_EQ(Get("/api/v1/events").status, 429);
   EXPECT_THAT(*Get("/api/v1/events").body, HasSubstr("limits.streams is 1"));
   EXPECT_EQ(Get("/api/v1/nodes").status, 200);
+}
+// It may be another one, with another journal.
+TEST_F(AwayPageTest, WhatOneSaidWhoWasAwaySinceIsNotSaidAgain) {
+  EXPECT_EQ(GetAtOnce("/api/v1/nodes").status, 200);
+  EXPECT_EQ(GetAtOnce("/api/v1/nodes").status, 200);
+  EXPECT_EQ(source_.asked, 1);
+  source_.answer = absl::UnavailableError("gone");
+  EXPECT_FALSE(page_.Turn(Duration(0)).ok());
+  source_.answer = absl::OkStatus();
+  EXPECT_TRUE(page_.Turn(Duration(0)).ok());
+  EXPECT_EQ(GetAtOnce("/api/v1/nodes").status, 200);
+  EXPECT_EQ(source_.asked, 2);
 }
 TEST_F(AwayPageTest, OneWhoRefusesIsThere) {
   source_.answer = absl::PermissionDeniedError("not yours");

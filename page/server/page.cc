@@ -86,10 +86,11 @@ std::string AgeOf(const Snapshot& snapshot, Time asked) {
 
 }  // namespace
 
-Page::Page(Source& source, const Clock& clock, const std::vector<File>& files)
+Page::Page(Source& source, const Clock& clock, const std::vector<File>& files, Readers readers)
     : source_(source),
       clock_(clock),
       files_(files),
+      readers_(readers),
       snapshots_(clock, kMoment, kMostUnread),
       feed_({.newest = [&source] { return source.NewestEvent(); },
              .read = [&source](int64_t after, Duration wait) { return ReadEvents(source, after, wait); },
@@ -125,7 +126,7 @@ HttpResponse Page::Answer(const HttpRequest& request) {
   if (const auto* refusal = std::get_if<Refusal>(&read)) {
     // Who asks, and how, is well where nothing but the address is not known to the API.
     const auto* file = refusal->status == 404 ? files_.Find(request.path) : nullptr;
-    if (file != nullptr) return Send(request, file->snapshot, file->content_type);
+    if (file != nullptr) return Send(request, file->snapshot, file->content_type, "no-cache");
     const bool not_built = files_.empty() && request.path == "/";
     return Refuse(
         refusal->status,
@@ -146,13 +147,14 @@ HttpResponse Page::AnswerWhole(const HttpRequest& request, const Question& quest
                                       [&] { return Tell(question); });
   if (!snapshot.ok())
     return Refuse(HttpStatusOf(snapshot.status()), std::string(snapshot.status().message()));
-  HttpResponse response = Send(request, *snapshot, "application/json");
+  HttpResponse response = Send(request, *snapshot, "application/json",
+                               readers_ == Readers::kOne ? "no-store" : "no-cache");
   response.headers.emplace_back("Siding-Age", AgeOf(*snapshot, asked));
   return response;
 }
 
 HttpResponse Page::Send(const HttpRequest& request, const Snapshot& snapshot,
-                        const std::string& content_type) {
+                        const std::string& content_type, const std::string& cache_control) {
   const bool known = Names(request.Header("If-None-Match").value_or(""), snapshot.tag);
   HttpResponse response = Bare(known ? 304 : 200);
   response.content_type = content_type;
@@ -162,7 +164,7 @@ HttpResponse Page::Send(const HttpRequest& request, const Snapshot& snapshot,
   if (!known && packed) response.headers.emplace_back("Content-Encoding", "gzip");
   response.headers.emplace_back("Vary", "Accept-Encoding");
   response.headers.emplace_back("ETag", snapshot.tag);
-  response.headers.emplace_back("Cache-Control", "no-cache");
+  response.headers.emplace_back("Cache-Control", cache_control);
   return response;
 }
 
@@ -178,7 +180,7 @@ HttpResponse Page::Follow(const FollowEvents& events) {
 
 absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const HttpOptions& options, Source& source,
                                                               const Clock& clock, Door* door) {
-  std::unique_ptr<PageServer> started(new PageServer(source, clock));
+  std::unique_ptr<PageServer> started(new PageServer(source, clock, door == nullptr ? Readers::kAll : Readers::kOne));
   auto server = HttpServer::Listen(options, [page = &started->page_, door](const HttpRequest& request) {
     auto stopped = door == nullptr ? std::nullopt : door->Stop(request);
     return stopped ? *std::move(stopped) : page->Answer(request);

@@ -201,6 +201,16 @@ TEST_F(PageTest, AnAnswerSaysHowOldItIsAndAFileDoesNot) {
   EXPECT_EQ(HeaderOf(Get("/api/v1/nodes", {{"If-None-Match", tag}}), "Siding-Age"), "101");
   EXPECT_EQ(HeaderOf(Get("/page.js"), "Siding-Age"), "");
 }
+TEST_F(PageTest, WhatOneReaderMaySeeNoBrowserKeeps) {
+  Page own(source_, clock_, files_, Readers::kOne);
+  const auto kept = [](Page& page, const std::string& path) {
+    return HeaderOf(page.Answer({.method = "GET", .path = path, .headers = {{"Host", "localhost"}}}),
+                    "Cache-Control");
+  };
+  EXPECT_EQ(kept(own, "/api/v1/nodes"), "no-store");
+  EXPECT_EQ(kept(own, "/page.js"), "no-cache");
+  EXPECT_EQ(kept(page_, "/api/v1/nodes"), "no-cache");
+}
 TEST_F(PageTest, WhatIsShortIsSentPlain) {
   const HttpResponse script = Get("/page.js", {{"Accept-Encoding", "gzip"}});
   EXPECT_EQ(HeaderOf(script, "Content-Encoding"), "");

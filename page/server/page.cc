@@ -143,23 +143,22 @@ HttpResponse Page::Answer(const HttpRequest& request) {
 HttpResponse Page::AnswerWhole(const HttpRequest& request, const Question& question) {
   const Time asked = clock_.Now();
   // One that has come back may be another one, with another journal.
-  const auto snapshot = snapshots_.Of(absl::StrCat(feed_.comebacks(), " ", question.key),
-                                      [&] { return Tell(question); });
+  const auto snapshot =
+      snapshots_.Of(absl::StrCat(feed_.comebacks(), " ", question.key), [&] { return Tell(question); });
   if (!snapshot.ok())
     return Refuse(HttpStatusOf(snapshot.status()), std::string(snapshot.status().message()));
-  HttpResponse response = Send(request, *snapshot, "application/json",
-                               readers_ == Readers::kOne ? "no-store" : "no-cache");
+  HttpResponse response =
+      Send(request, *snapshot, "application/json", readers_ == Readers::kOne ? "no-store" : "no-cache");
   response.headers.emplace_back("Siding-Age", AgeOf(*snapshot, asked));
   return response;
 }
 
-HttpResponse Page::Send(const HttpRequest& request, const Snapshot& snapshot,
-                        const std::string& content_type, const std::string& cache_control) {
+HttpResponse Page::Send(const HttpRequest& request, const Snapshot& snapshot, const std::string& content_type,
+                        const std::string& cache_control) {
   const bool known = Names(request.Header("If-None-Match").value_or(""), snapshot.tag);
   HttpResponse response = Bare(known ? 304 : 200);
   response.content_type = content_type;
-  const bool packed =
-      snapshot.packed != nullptr && TakesGzip(request.Header("Accept-Encoding").value_or(""));
+  const bool packed = snapshot.packed != nullptr && TakesGzip(request.Header("Accept-Encoding").value_or(""));
   if (!known) response.body = packed ? snapshot.packed : snapshot.body;
   if (!known && packed) response.headers.emplace_back("Content-Encoding", "gzip");
   response.headers.emplace_back("Vary", "Accept-Encoding");
@@ -180,7 +179,8 @@ HttpResponse Page::Follow(const FollowEvents& events) {
 
 absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const HttpOptions& options, Source& source,
                                                               const Clock& clock, Door* door) {
-  std::unique_ptr<PageServer> started(new PageServer(source, clock, door == nullptr ? Readers::kAll : Readers::kOne));
+  std::unique_ptr<PageServer> started(
+      new PageServer(source, clock, door == nullptr ? Readers::kAll : Readers::kOne));
   auto server = HttpServer::Listen(options, [page = &started->page_, door](const HttpRequest& request) {
     auto stopped = door == nullptr ? std::nullopt : door->Stop(request);
     return stopped ? *std::move(stopped) : page->Answer(request);

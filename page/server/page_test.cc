@@ -186,7 +186,8 @@ TEST_F(PageTest, WhoHasItAlreadyIsNotSentItAgain) {
 TEST_F(PageTest, WhoTakesItPackedIsSentItPacked) {
   for (int i = 0; i < 5; ++i) Submit("ada");
   SetPrivate(false);
-  const HttpResponse plain = Get("/api/v1/jobs"), packed = Get("/api/v1/jobs", {{"Accept-Encoding", "gzip, br"}});
+  const HttpResponse plain = Get("/api/v1/jobs"),
+                     packed = Get("/api/v1/jobs", {{"Accept-Encoding", "gzip, br"}});
   EXPECT_EQ(HeaderOf(plain, "Content-Encoding"), "");
   EXPECT_EQ(HeaderOf(packed, "Content-Encoding"), "gzip");
   EXPECT_EQ(*packed.body, Gzip(*plain.body));

@@ -211,6 +211,14 @@ play('a controller that refuses is said to, in words', preempted, '#/now', async
   await page.getByText('UNAVAILABLE, it cannot answer now: it stands by.').waitFor();
 });
 
+play('who is not let in is told what the server says, and nothing of the controller', preempted, '#/now', async (page, server) => {
+  await heading(page, 'The deadline is safe');
+  server.refusal = {status: 401, message: 'this page is open elsewhere'};
+  for (const stream of server.streams) stream.end();
+  await page.getByRole('alert').getByText('this page is open elsewhere.', {exact: true}).waitFor();
+  assert.equal(await page.getByText('refuses').count(), 0);
+});
+
 test('without a controller from the start there is a word of it, and no empty tables', options, async () => {
   const server = standIn(preempted(), {refusal: {status: 503, message: 'it stands by'}}), url = await server.listen();
   const page = await open(browser, url);

@@ -71,6 +71,15 @@ test('a page that comes back is not told again of what was hidden from it', opti
   await server.goAway();
 });
 
+test('plans that were made before something happened are asked for once more', options, async () => {
+  const server = standIn(preempted(), {ageMs: 600_000}), url = await server.listen(), compared = question => question.searchParams.get('compare') === 'true';
+  const first = server.asked(compared, PATIENCE_MS), page = await open(browser, `${url}#/preemption/8`);
+  await first;
+  await server.asked(compared, PATIENCE_MS);
+  await page.close();
+  await server.goAway();
+});
+
 test('who is refused a plan asks for no other, until the page comes back', options, async () => {
   const cluster = preempted(), storm = cluster.jobs.get(8);
   for (const id of [9, 10]) cluster.jobs.set(id, {...storm, id: String(id)});

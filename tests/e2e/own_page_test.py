@@ -3,6 +3,7 @@
 
 import http.client
 import json
+import pathlib
 import signal
 import subprocess
 import time
@@ -188,7 +189,7 @@ class Life(WithPages):
     @staticmethod
     def has_read_all(port, of):
         """Whether the server at `port` has read what came by the connection of that port. One thread reads, and answers."""
-        for line in open("/proc/net/tcp", encoding="ascii").readlines()[1:]:
+        for line in pathlib.Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]:
             _, local, remote, _, queues, *_ = line.split()
             if (int(local.split(":")[1], 16), int(remote.split(":")[1], 16)) == (port, of):
                 return int(queues.split(":")[1], 16) == 0

@@ -71,13 +71,11 @@ test('a page that comes back is not told again of what was hidden from it', opti
   await server.goAway();
 });
 
-test('plans that were made before something happened are asked for once more', options, async () => {
-  const server = standIn(preempted(), {ageMs: 600_000}), url = await server.listen(), compared = question => question.searchParams.get('compare') === 'true';
-  const first = server.asked(compared, PATIENCE_MS), page = await open(browser, `${url}#/preemption/8`);
-  await first;
-  await server.asked(compared, PATIENCE_MS);
-  await page.close();
-  await server.goAway();
+play('plans that were made before something happened are asked for once more', preempted, '#/preemption/8', async (page, server) => {
+  await heading(page, 'storm waits for its nodes');
+  server.ageMs = 600_000;
+  change(server, 8, 'note', {});
+  for (let i = 0; i < 3; ++i) await server.asked(question => question.searchParams.get('compare') === 'true', PATIENCE_MS);
 });
 
 test('who is refused a plan asks for no other, until the page comes back', options, async () => {

@@ -73,9 +73,12 @@ test('a page that comes back is not told again of what was hidden from it', opti
 
 play('plans that were made before something happened are asked for once more', preempted, '#/preemption/8', async (page, server) => {
   await heading(page, 'storm waits for its nodes');
+  let anew = 0;
+  server.news.on('asked', question => { if (question.pathname.endsWith('/events')) ++anew; });
   server.ageMs = 600_000;
   change(server, 8, 'note', {});
   for (let i = 0; i < 3; ++i) await server.asked(question => question.searchParams.get('compare') === 'true', PATIENCE_MS);
+  assert.equal(anew, 0, 'it is not because the page began anew');
 });
 
 test('who is refused a plan asks for no other, until the page comes back', options, async () => {

@@ -39,8 +39,7 @@ using std::chrono::seconds;
 constexpr int kSlots = 10;
 constexpr int kViews = 9;  // of which the middle one is told
 constexpr double kKB = 1000;
-const char* const kAnswers[] = {"/api/v1/site", "/api/v1/policy", "/api/v1/jobs?brief=true",
-                               "/api/v1/nodes"};
+const char* const kAnswers[] = {"/api/v1/site", "/api/v1/policy", "/api/v1/jobs?brief=true", "/api/v1/nodes"};
 
 double Seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
 

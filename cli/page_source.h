@@ -2,6 +2,7 @@
 // answers is what he may see.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -51,7 +52,10 @@ class LiveEvents {
 // a take-over, it is told and comes back. Questions may come from one thread and events from another.
 class PageSource final : public page::Source {
  public:
-  explicit PageSource(const Connection& connection);
+  // A page waits a little longer for an answer.
+  static constexpr Duration kToAnswer = std::chrono::seconds(15);
+
+  explicit PageSource(const Connection& connection, Duration to_answer = kToAnswer);
 
   // Ends the calls that are under way, and each later one, with kCancelled. From any thread.
   void Stop();
@@ -65,13 +69,23 @@ class PageSource final : public page::Source {
   absl::Status ShowPolicy(const v1::Empty& request, v1::PolicyInForce& response) override;
   absl::StatusOr<int64_t> NewestEvent() override;
   absl::StatusOr<Part> EventsAfter(int64_t after, Duration wait) override;
+  absl::Status Here() override;
 
  private:
   std::shared_ptr<LiveEvents> live() const;
-  // From before those that are live, for a page that comes back.
+  // From before those that are live, for a page that comes back. What has come when it takes too long is a
+  // part. kDeadlineExceeded: nothing has; the stream does not say how far the controller has looked.
   absl::StatusOr<Part> EarlierEvents(int64_t after);
 
+  template <class Request, class Response>
+  absl::Status Ask(Controllers& controllers,
+                   grpc::Status (Controllers::Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+                   const Request& request, Response& response) const;
+  absl::Status InWords(const absl::Status& status) const;
+  void SetDeadline(grpc::ClientContext& context) const;
+
   const Connection connection_;
+  const Duration to_answer_;
   Controllers questions_;
   Controllers earlier_;
   mutable Mutex mutex_;

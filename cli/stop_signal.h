@@ -1,4 +1,8 @@
 // Waits until somebody ends the program, by Ctrl-C or SIGTERM.
+//
+// Services block these signals before their first thread starts (common/signals.h). sidingctl cannot: until a
+// verb waits like this Ctrl-C is to end it at once, and by then gRPC's threads run, which would not block
+// them. So here it is a handler.
 #pragma once
 
 #include <sys/eventfd.h>

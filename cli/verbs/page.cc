@@ -30,13 +30,14 @@ bool Tell(const Session& session, const std::string& address) {
 absl::StatusOr<int> Serve(Session& session, int port) {
   SIDING_RETURN_IF_ERROR(session.client().Site().status());
   SIDING_RETURN_IF_ERROR(SetUpLogging("sidingctl", "warning"));
-  const StopSignal stop;
   const SteadyClock clock;
   PageSource source(session.connection);
   page::Door door;
   SIDING_ASSIGN_OR_RETURN(
       std::unique_ptr<page::PageServer> server,
       page::PageServer::Start({.address = absl::StrCat("127.0.0.1:", port)}, source, clock, &door));
+  // Until here Ctrl-C ends the process: the start may wait for a controller, and there is nothing to undo.
+  const StopSignal stop;
   if (Tell(session, absl::StrCat("http://127.0.0.1:", server->port(), door.Key()))) stop.Wait();
   source.Stop();
   server.reset();

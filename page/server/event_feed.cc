@@ -22,6 +22,10 @@ std::string Mark(int64_t seq) { return absl::StrCat(": here\nid: ", seq, "\n\n")
 
 }  // namespace
 
+bool IsAway(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsCancelled(status);
+}
+
 EventFeed::EventFeed(Source source, const Clock& clock)
     : source_(std::move(source)), clock_(clock), last_beat_(clock.Now()) {
   if (const absl::Status status = ComeBack(); !status.ok()) Leave(status);
@@ -30,15 +34,18 @@ EventFeed::EventFeed(Source source, const Clock& clock)
 std::shared_ptr<ByteStream> EventFeed::Follow(std::optional<int64_t> after) {
   auto stream = std::make_shared<ByteStream>(kMostUnread);
   MutexLock lock(mutex_);
+  if (ended_ || !refusal_.ok()) {
+    stream->End();
+    return stream;
+  }
   Follower follower{stream, std::min(after.value_or(newest_), newest_)};
   stream->Write(Mark(follower.after));
-  if (ended_) stream->End();
   followers_.push_back(std::move(follower));
   return stream;
 }
 
 absl::Status EventFeed::Turn(Duration wait) {
-  absl::Status status = standing().ok() ? HandOut(wait) : ComeBack();
+  absl::Status status = refusal().ok() ? HandOut(wait) : ComeBack();
   if (!status.ok()) Leave(status);
   return status;
 }
@@ -47,21 +54,32 @@ absl::Status EventFeed::ComeBack() {
   const auto newest = source_.newest();
   if (!newest.ok()) return newest.status();
   MutexLock lock(mutex_);
-  standing_ = absl::OkStatus();
+  refusal_ = absl::OkStatus();
+  ++comebacks_;
   newest_ = *newest;
   return absl::OkStatus();
 }
 
 void EventFeed::Leave(const absl::Status& why) {
   MutexLock lock(mutex_);
-  standing_ = why;
+  refusal_ = why;
   for (const Follower& follower : followers_) follower.stream->End();
   followers_.clear();
 }
 
-absl::Status EventFeed::standing() const {
+absl::Status EventFeed::refusal() const {
   MutexLock lock(mutex_);
-  return standing_;
+  return refusal_;
+}
+
+absl::Status EventFeed::standing() const {
+  absl::Status why = refusal();
+  return IsAway(why) ? why : absl::OkStatus();
+}
+
+int64_t EventFeed::comebacks() const {
+  MutexLock lock(mutex_);
+  return comebacks_;
 }
 
 absl::Status EventFeed::HandOut(Duration wait) {
@@ -83,9 +101,12 @@ absl::Status EventFeed::HandOut(Duration wait) {
     newest_ = part.next;
     Forget();
   }
-  for (const Follower& follower : behind) SIDING_RETURN_IF_ERROR(CatchUp(follower));
-  Beat();
-  return absl::OkStatus();
+  const Time began = clock_.Now();
+  for (const Follower& follower : behind) {
+    SIDING_RETURN_IF_ERROR(CatchUp(follower));
+    if (clock_.Now() - began >= kBehindFor) break;
+  }
+  return Beat();
 }
 
 std::vector<EventFeed::Follower> EventFeed::Behind() const {
@@ -93,7 +114,8 @@ std::vector<EventFeed::Follower> EventFeed::Behind() const {
   MutexLock lock(mutex_);
   for (const Follower& follower : followers_) {
     if (behind.size() == kBehindAtOnce) break;
-    if (follower.after < newest_ && follower.stream->Unread() < kUnreadAhead) behind.push_back(follower);
+    if (follower.after < newest_ && !follower.stream->HasEnded() && follower.stream->Unread() < kUnreadAhead)
+      behind.push_back(follower);
   }
   return behind;
 }
@@ -104,7 +126,13 @@ absl::Status EventFeed::CatchUp(const Follower& follower) {
     MutexLock lock(mutex_);
     newest = newest_;
   }
-  SIDING_ASSIGN_OR_RETURN(FeedPart part, source_.read(follower.after, Duration(0)));
+  auto read = source_.read(follower.after, Duration(0));
+  if (absl::IsUnavailable(read.status()) || absl::IsCancelled(read.status())) return read.status();
+  if (!read.ok()) {
+    follower.stream->End();  // too late, or refused: what this one asks for is its own, and not the others'
+    return absl::OkStatus();
+  }
+  FeedPart& part = *read;
   // What is newer comes with the next part for all.
   std::erase_if(part.events, [newest](const FeedEvent& event) { return event.seq > newest; });
   // Nothing is left of what was there: it is as far as the others.
@@ -119,14 +147,19 @@ absl::Status EventFeed::CatchUp(const Follower& follower) {
   return absl::OkStatus();
 }
 
-// Beside the sign of life this finds out which readers have gone.
-void EventFeed::Beat() {
-  if (clock_.Now() - last_beat_ < kBeat) return;
+// Beside the sign of life this finds out which readers have gone. It is the source's: the stream of one that
+// hangs does not end, and is as one in which nothing happens.
+absl::Status EventFeed::Beat() {
+  if (clock_.Now() - last_beat_ < kBeat) return absl::OkStatus();
+  if (source_.here && followers() > 0) {
+    if (absl::Status status = source_.here(); IsAway(status)) return status;
+  }
   last_beat_ = clock_.Now();
   MutexLock lock(mutex_);
   for (const Follower& follower : followers_) {
     if (follower.after == newest_) follower.stream->Write(Mark(newest_));
   }
+  return absl::OkStatus();
 }
 
 void EventFeed::Forget() {

@@ -20,6 +20,8 @@ class EventFeedTest : public testing::Test {
   absl::StatusOr<FeedPart> Part(int64_t after) {
     asked_.push_back(after);
     if (!source_answers_.ok()) return source_answers_;
+    clock_.Advance(cost_);
+    if (after < newest_ && !earlier_are_told_.ok()) return earlier_are_told_;
     FeedPart part{.next = std::max(after, std::min(newest_, after + kPart))};
     for (int64_t seq = after + 1; seq <= part.next; ++seq) {
       if (hidden_ == 0 || seq % hidden_ != 0) part.events.push_back({seq, absl::StrCat("{", seq, "}")});
@@ -47,12 +49,16 @@ class EventFeedTest : public testing::Test {
   int64_t hidden_ = 0;
   std::vector<int64_t> asked_;  // what parts followed on
   absl::Status source_answers_;
+  absl::Status earlier_are_told_;  // those from before the newest one
+  absl::Status is_here_;
+  Duration cost_{0};  // of a part
   FakeClock clock_;
   EventFeed::Source source_{.newest = [this]() -> absl::StatusOr<int64_t> {
                               if (!source_answers_.ok()) return source_answers_;
                               return newest_;
                             },
-                            .read = [this](int64_t after, Duration) { return Part(after); }};
+                            .read = [this](int64_t after, Duration) { return Part(after); },
+                            .here = [this] { return is_here_; }};
   EventFeed feed_{source_, clock_};
 };
 
@@ -168,6 +174,80 @@ TEST_F(EventFeedTest, SaysNowAndThenThatItLives) {
   text.resize(static_cast<size_t>(stream->Read(
       text.data(), text.size(), [] {}, [] {})));
   EXPECT_EQ(text, ": here\nid: 5\n\n");
+}
+TEST_F(EventFeedTest, ASourceThatHangsGetsNoBeatAndIsAway) {
+  const auto stream = feed_.Follow(std::nullopt);
+  is_here_ = absl::DeadlineExceededError("no answer");
+  Turns();
+  clock_.Advance(EventFeed::kBeat);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(feed_.Turn(Duration(0))));
+  EXPECT_TRUE(stream->HasEnded());
+  EXPECT_TRUE(absl::IsDeadlineExceeded(feed_.standing()));
+}
+TEST_F(EventFeedTest, ASourceThatRefusesToSayWhetherItIsThereIsThere) {
+  const auto stream = feed_.Follow(std::nullopt);
+  is_here_ = absl::ResourceExhaustedError("too many calls");
+  clock_.Advance(EventFeed::kBeat);
+  Turns();
+  EXPECT_FALSE(stream->HasEnded());
+}
+TEST_F(EventFeedTest, WhereOneThatIsBehindIsToldTooLateItsStreamEndsAndTheOthersGoOn) {
+  const auto live = feed_.Follow(std::nullopt), behind = feed_.Follow(1);
+  for (const absl::Status& status : {absl::DeadlineExceededError("slow"), absl::InternalError("odd")}) {
+    earlier_are_told_ = status;
+    asked_.clear();
+    Turns();
+    EXPECT_TRUE(behind->HasEnded());
+    EXPECT_FALSE(live->HasEnded());
+    EXPECT_TRUE(feed_.refusal().ok());
+  }
+  EXPECT_EQ(feed_.followers(), 1u);
+}
+TEST_F(EventFeedTest, OneThatIsBehindFindsOutThatTheSourceIsAway) {
+  const auto live = feed_.Follow(std::nullopt), behind = feed_.Follow(1);
+  earlier_are_told_ = absl::UnavailableError("gone");
+  EXPECT_TRUE(absl::IsUnavailable(feed_.Turn(Duration(0))));
+  EXPECT_TRUE(live->HasEnded());
+  EXPECT_TRUE(behind->HasEnded());
+}
+TEST_F(EventFeedTest, WherePartsOfThoseThatAreBehindTakeLongThereIsOneInATurnAndAllGetTheirs) {
+  std::vector<std::shared_ptr<ByteStream>> streams;
+  for (int i = 0; i < 3; ++i) streams.push_back(feed_.Follow(1));
+  cost_ = EventFeed::kBehindFor;
+  for (int i = 0; i < 3; ++i) {
+    asked_.clear();
+    EXPECT_TRUE(feed_.Turn(Duration(0)).ok());
+    EXPECT_THAT(asked_, ElementsAre(5, 1));
+  }
+  for (const auto& stream : streams) EXPECT_THAT(Read(*stream), ElementsAre("{2}", "{3}", "{4}"));
+}
+// Whoever refuses is there: it is asked other questions.
+TEST_F(EventFeedTest, ASourceThatRefusesItsEventsIsNotAway) {
+  const auto dropped = feed_.Follow(std::nullopt);
+  source_answers_ = absl::ResourceExhaustedError("too many streams");
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(absl::IsResourceExhausted(feed_.Turn(Duration(0))));
+    EXPECT_TRUE(dropped->HasEnded());
+    EXPECT_TRUE(absl::IsResourceExhausted(feed_.refusal()));
+    EXPECT_TRUE(feed_.standing().ok());
+  }
+  source_answers_ = absl::OkStatus();
+  EXPECT_TRUE(feed_.Turn(Duration(0)).ok());
+  EXPECT_TRUE(feed_.refusal().ok());
+}
+// Whoever asked whether events are told, a moment ago, may be told the end of them.
+TEST_F(EventFeedTest, WhereNoEventsAreToldAStreamEndsAtOnce) {
+  feed_.Leave(absl::UnavailableError("gone"));
+  EXPECT_TRUE(feed_.Follow(std::nullopt)->HasEnded());
+  EXPECT_EQ(feed_.followers(), 0u);
+}
+TEST_F(EventFeedTest, HowOftenTheSourceCameBackIsCounted) {
+  const int64_t before = feed_.comebacks();
+  Turns();
+  EXPECT_EQ(feed_.comebacks(), before);
+  feed_.Leave(absl::UnavailableError("gone"));
+  Turns();
+  EXPECT_EQ(feed_.comebacks(), before + 1);
 }
 // A stream that went on without events would be taken for a sign of life.
 TEST_F(EventFeedTest, WhereTheSourceIsAwayAllAreDroppedAndComeBackWithoutMissingAnything) {

@@ -28,6 +28,7 @@ std::string Gzip(const std::string& bytes) {
   const int result = deflate(&stream, Z_FINISH);
   packed.resize(result == Z_STREAM_END ? stream.total_out : 0);
   deflateEnd(&stream);
+  packed.shrink_to_fit();  // it was as long as the worst case
   return packed;
 }
 

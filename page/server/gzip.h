@@ -9,7 +9,8 @@ namespace siding::page {
 // could not, for lack of memory.
 std::string Gzip(const std::string& bytes);
 
-// Whether one who says so in `Accept-Encoding` takes it (RFC 9110, 12.5.3). Who says nothing is sent it plain.
+// Whether one who says so in `Accept-Encoding` takes it (RFC 9110, 12.5.3). Who says nothing is sent it
+// plain.
 bool TakesGzip(const std::string& accept_encoding);
 
 }  // namespace siding::page

@@ -32,18 +32,27 @@ std::string OfChance(size_t size) {
 }
 
 TEST(GzipTest, WhatIsUnpackedIsWhatWasPacked) {
-  for (const std::string& bytes : {std::string(), std::string("a"), std::string(1'000'000, 'x'), OfChance(1'000'000)})
+  for (const std::string& bytes :
+       {std::string(), std::string("a"), std::string(1'000'000, 'x'), OfChance(1'000'000)})
     EXPECT_EQ(Unpacked(Gzip(bytes), bytes.size() + 1), bytes);
 }
 TEST(GzipTest, AListBecomesShort) {
   std::string list;
-  for (int i = 0; i < 1000; ++i) list += R"({"id":")" + std::to_string(i) + R"(","state":"running","preemptions":0})";
+  for (int i = 0; i < 1000; ++i)
+    list += R"({"id":")" + std::to_string(i) + R"(","state":"running","preemptions":0})";
   EXPECT_LT(Gzip(list).size(), list.size() / 8);
 }
+// What is counted of a body is its size.
+TEST(GzipTest, WhatIsPackedHasNoMoreMemoryThanItNeeds) {
+  const std::string packed = Gzip(std::string(1'000'000, 'x'));
+  EXPECT_LT(packed.capacity(), 2 * packed.size());
+}
 TEST(GzipTest, ItIsSentToThoseWhoTakeIt) {
-  for (const char* takes : {"gzip", "gzip, deflate, br", "br;q=1.0, gzip;q=0.8, *;q=0.1", "deflate,GZIP", "*", "x-gzip"})
+  for (const char* takes :
+       {"gzip", "gzip, deflate, br", "br;q=1.0, gzip;q=0.8, *;q=0.1", "deflate,GZIP", "*", "x-gzip"})
     EXPECT_TRUE(TakesGzip(takes)) << takes;
-  for (const char* does_not : {"", "identity", "br", "gzip;q=0", "gzip; q=0.000", "*;q=0", "gzip;q=0, *", "gzipped"})
+  for (const char* does_not :
+       {"", "identity", "br", "gzip;q=0", "gzip; q=0.000", "*;q=0", "gzip;q=0, *", "gzipped"})
     EXPECT_FALSE(TakesGzip(does_not)) << does_not;
 }
 

@@ -2,7 +2,10 @@
 
 #include <google/protobuf/util/json_util.h>
 
+#include <algorithm>
+#include <chrono>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -75,19 +78,23 @@ absl::StatusOr<FeedPart> ReadEvents(Source& source, int64_t after, Duration wait
   return feed;
 }
 
-// Whoever is asked does not answer, to this question or to another one.
-bool IsAway(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsCancelled(status);
+// In whole milliseconds, and rather more than less.
+std::string AgeOf(const Snapshot& snapshot, Time asked) {
+  return absl::StrCat(
+      std::chrono::ceil<std::chrono::milliseconds>(std::max(Duration(0), asked - snapshot.since)).count());
 }
 
 }  // namespace
 
-Page::Page(Source& source, const Clock& clock, const std::vector<File>& files)
+Page::Page(Source& source, const Clock& clock, const std::vector<File>& files, Readers readers)
     : source_(source),
+      clock_(clock),
       files_(files),
+      readers_(readers),
       snapshots_(clock, kMoment, kMostUnread),
       feed_({.newest = [&source] { return source.NewestEvent(); },
-             .read = [&source](int64_t after, Duration wait) { return ReadEvents(source, after, wait); }},
+             .read = [&source](int64_t after, Duration wait) { return ReadEvents(source, after, wait); },
+             .here = [&source] { return source.Here(); }},
             clock) {}
 
 template <class Request, class Response>
@@ -95,7 +102,10 @@ absl::StatusOr<std::string> Page::Call(absl::Status (Source::*call)(const Reques
                                        const Request& request) {
   Response response;
   const absl::Status status = (source_.*call)(request, response);
-  if (IsAway(status)) feed_.Leave(status);
+  // Plans of one job may take too long, or wait behind others'; all else is answered meanwhile.
+  const bool of_this_question =
+      std::is_same_v<Request, v1::ExplainRequest> && absl::IsDeadlineExceeded(status);
+  if (IsAway(status) && !of_this_question) feed_.Leave(status);
   if (!status.ok()) return status;
   return ToJson(response);
 }
@@ -116,7 +126,7 @@ HttpResponse Page::Answer(const HttpRequest& request) {
   if (const auto* refusal = std::get_if<Refusal>(&read)) {
     // Who asks, and how, is well where nothing but the address is not known to the API.
     const auto* file = refusal->status == 404 ? files_.Find(request.path) : nullptr;
-    if (file != nullptr) return Send(request, file->snapshot, file->content_type);
+    if (file != nullptr) return Send(request, file->snapshot, file->content_type, "no-cache");
     const bool not_built = files_.empty() && request.path == "/";
     return Refuse(
         refusal->status,
@@ -131,28 +141,35 @@ HttpResponse Page::Answer(const HttpRequest& request) {
 }
 
 HttpResponse Page::AnswerWhole(const HttpRequest& request, const Question& question) {
-  const auto snapshot = snapshots_.Of(question.key, [&] { return Tell(question); });
+  const Time asked = clock_.Now();
+  // One that has come back may be another one, with another journal.
+  const auto snapshot =
+      snapshots_.Of(absl::StrCat(feed_.comebacks(), " ", question.key), [&] { return Tell(question); });
   if (!snapshot.ok())
     return Refuse(HttpStatusOf(snapshot.status()), std::string(snapshot.status().message()));
-  return Send(request, *snapshot, "application/json");
+  HttpResponse response =
+      Send(request, *snapshot, "application/json", readers_ == Readers::kOne ? "no-store" : "no-cache");
+  response.headers.emplace_back("Siding-Age", AgeOf(*snapshot, asked));
+  return response;
 }
 
-HttpResponse Page::Send(const HttpRequest& request, const Snapshot& snapshot,
-                        const std::string& content_type) {
+HttpResponse Page::Send(const HttpRequest& request, const Snapshot& snapshot, const std::string& content_type,
+                        const std::string& cache_control) {
   const bool known = Names(request.Header("If-None-Match").value_or(""), snapshot.tag);
   HttpResponse response = Bare(known ? 304 : 200);
   response.content_type = content_type;
-  const bool packed =
-      snapshot.packed != nullptr && TakesGzip(request.Header("Accept-Encoding").value_or(""));
+  const bool packed = snapshot.packed != nullptr && TakesGzip(request.Header("Accept-Encoding").value_or(""));
   if (!known) response.body = packed ? snapshot.packed : snapshot.body;
   if (!known && packed) response.headers.emplace_back("Content-Encoding", "gzip");
   response.headers.emplace_back("Vary", "Accept-Encoding");
   response.headers.emplace_back("ETag", snapshot.tag);
-  response.headers.emplace_back("Cache-Control", "no-cache");
+  response.headers.emplace_back("Cache-Control", cache_control);
   return response;
 }
 
 HttpResponse Page::Follow(const FollowEvents& events) {
+  if (const absl::Status refusal = feed_.refusal(); !refusal.ok())
+    return Refuse(HttpStatusOf(refusal), std::string(refusal.message()));
   HttpResponse response = Bare(200);
   response.content_type = "text/event-stream";
   response.stream = feed_.Follow(events.after);
@@ -162,7 +179,8 @@ HttpResponse Page::Follow(const FollowEvents& events) {
 
 absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const HttpOptions& options, Source& source,
                                                               const Clock& clock, Door* door) {
-  std::unique_ptr<PageServer> started(new PageServer(source, clock));
+  std::unique_ptr<PageServer> started(
+      new PageServer(source, clock, door == nullptr ? Readers::kAll : Readers::kOne));
   auto server = HttpServer::Listen(options, [page = &started->page_, door](const HttpRequest& request) {
     auto stopped = door == nullptr ? std::nullopt : door->Stop(request);
     return stopped ? *std::move(stopped) : page->Answer(request);

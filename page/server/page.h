@@ -20,11 +20,16 @@
 
 namespace siding::page {
 
+// Who may read the answers. kOne: no browser keeps them, where whoever listens on this port later could read
+// them.
+enum class Readers { kAll, kOne };
+
 // The skin over a source. Thread-safe as far as the source is, but for Turn().
 class Page {
  public:
   // `source` and `clock` must outlive it. `files`: what is there beside the API's addresses, the built page.
-  Page(Source& source, const Clock& clock, const std::vector<File>& files = Files());
+  Page(Source& source, const Clock& clock, const std::vector<File>& files = Files(),
+       Readers readers = Readers::kAll);
 
   HttpResponse Answer(const HttpRequest& request);
   // See EventFeed.
@@ -43,11 +48,13 @@ class Page {
                                    const Request& request);
   HttpResponse AnswerWhole(const HttpRequest& request, const Question& question);
   static HttpResponse Send(const HttpRequest& request, const Snapshot& snapshot,
-                           const std::string& content_type);
+                           const std::string& content_type, const std::string& cache_control);
   HttpResponse Follow(const FollowEvents& events);
 
   Source& source_;
+  const Clock& clock_;
   const StaticFiles files_;
+  const Readers readers_;
   Snapshots snapshots_;
   EventFeed feed_;
 };
@@ -69,7 +76,8 @@ class PageServer {
   // While whoever is asked does not answer.
   static constexpr Duration kAwayPause = std::chrono::seconds(1);
 
-  PageServer(Source& source, const Clock& clock) : clock_(clock), page_(source, clock) {}
+  PageServer(Source& source, const Clock& clock, Readers readers)
+      : clock_(clock), page_(source, clock, Files(), readers) {}
   void Run();
 
   const Clock& clock_;

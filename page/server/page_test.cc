@@ -186,12 +186,31 @@ TEST_F(PageTest, WhoHasItAlreadyIsNotSentItAgain) {
 TEST_F(PageTest, WhoTakesItPackedIsSentItPacked) {
   for (int i = 0; i < 5; ++i) Submit("ada");
   SetPrivate(false);
-  const HttpResponse plain = Get("/api/v1/jobs"), packed = Get("/api/v1/jobs", {{"Accept-Encoding", "gzip, br"}});
+  const HttpResponse plain = Get("/api/v1/jobs"),
+                     packed = Get("/api/v1/jobs", {{"Accept-Encoding", "gzip, br"}});
   EXPECT_EQ(HeaderOf(plain, "Content-Encoding"), "");
   EXPECT_EQ(HeaderOf(packed, "Content-Encoding"), "gzip");
   EXPECT_EQ(*packed.body, Gzip(*plain.body));
   EXPECT_EQ(HeaderOf(packed, "ETag"), HeaderOf(plain, "ETag"));
   for (const HttpResponse* each : {&plain, &packed}) EXPECT_EQ(HeaderOf(*each, "Vary"), "Accept-Encoding");
+}
+TEST_F(PageTest, AnAnswerSaysHowOldItIsAndAFileDoesNot) {
+  EXPECT_EQ(HeaderOf(Get("/api/v1/nodes"), "Siding-Age"), "0");
+  clock_.Advance(std::chrono::microseconds(100'001));
+  EXPECT_EQ(HeaderOf(Get("/api/v1/nodes"), "Siding-Age"), "101");
+  const std::string tag = HeaderOf(Get("/api/v1/nodes"), "ETag");
+  EXPECT_EQ(HeaderOf(Get("/api/v1/nodes", {{"If-None-Match", tag}}), "Siding-Age"), "101");
+  EXPECT_EQ(HeaderOf(Get("/page.js"), "Siding-Age"), "");
+}
+TEST_F(PageTest, WhatOneReaderMaySeeNoBrowserKeeps) {
+  Page own(source_, clock_, files_, Readers::kOne);
+  const auto kept = [](Page& page, const std::string& path) {
+    return HeaderOf(page.Answer({.method = "GET", .path = path, .headers = {{"Host", "localhost"}}}),
+                    "Cache-Control");
+  };
+  EXPECT_EQ(kept(own, "/api/v1/nodes"), "no-store");
+  EXPECT_EQ(kept(own, "/page.js"), "no-cache");
+  EXPECT_EQ(kept(page_, "/api/v1/nodes"), "no-cache");
 }
 TEST_F(PageTest, WhatIsShortIsSentPlain) {
   const HttpResponse script = Get("/page.js", {{"Accept-Encoding", "gzip"}});
@@ -245,10 +264,12 @@ class AwaySource final : public Source {
   }
   absl::StatusOr<Part> EventsAfter(int64_t after, Duration) override {
     if (!answer.ok()) return answer;
+    if (!events.ok()) return events;
     return Part{.next = after};
   }
 
   absl::Status answer;
+  absl::Status events;
   int asked = 0;
 
  private:
@@ -262,6 +283,9 @@ class AwayPageTest : public testing::Test {
  protected:
   HttpResponse Get(const std::string& path) {
     clock_.Advance(std::chrono::seconds(1));  // what has been shown is over
+    return GetAtOnce(path);
+  }
+  HttpResponse GetAtOnce(const std::string& path) {
     return page_.Answer({.method = "GET", .path = path, .headers = {{"Host", "localhost"}}});
   }
 
@@ -293,6 +317,37 @@ TEST_F(AwayPageTest, OneWhoAnswersTooLateIsAwayAsWell) {
   EXPECT_EQ(Get("/api/v1/jobs").status, 504);
   EXPECT_EQ(Get("/api/v1/jobs").status, 504);
   EXPECT_EQ(source_.asked, 1);
+}
+// Others wait for theirs, and it is one who compares plans that is answered too late.
+TEST_F(AwayPageTest, PlansThatTakeTooLongAreThatQuestionsAlone) {
+  const HttpResponse stream = Get("/api/v1/events");
+  source_.answer = absl::DeadlineExceededError("no answer within 10s");
+  EXPECT_EQ(Get("/api/v1/jobs/1/plans").status, 504);
+  EXPECT_FALSE(stream.stream->HasEnded());
+  source_.answer = absl::OkStatus();
+  EXPECT_EQ(Get("/api/v1/nodes").status, 200);
+  source_.answer = absl::UnavailableError("gone");
+  EXPECT_EQ(Get("/api/v1/jobs/1/plans").status, 502);
+  EXPECT_TRUE(stream.stream->HasEnded());
+}
+TEST_F(AwayPageTest, WhereEventsAreRefusedAllElseIsAnswered) {
+  source_.events = absl::ResourceExhaustedError("limits.streams is 1");
+  EXPECT_FALSE(page_.Turn(Duration(0)).ok());
+  EXPECT_EQ(Get("/api/v1/events").status, 429);
+  EXPECT_THAT(*Get("/api/v1/events").body, HasSubstr("limits.streams is 1"));
+  EXPECT_EQ(Get("/api/v1/nodes").status, 200);
+}
+// It may be another one, with another journal.
+TEST_F(AwayPageTest, WhatOneSaidWhoWasAwaySinceIsNotSaidAgain) {
+  EXPECT_EQ(GetAtOnce("/api/v1/nodes").status, 200);
+  EXPECT_EQ(GetAtOnce("/api/v1/nodes").status, 200);
+  EXPECT_EQ(source_.asked, 1);
+  source_.answer = absl::UnavailableError("gone");
+  EXPECT_FALSE(page_.Turn(Duration(0)).ok());
+  source_.answer = absl::OkStatus();
+  EXPECT_TRUE(page_.Turn(Duration(0)).ok());
+  EXPECT_EQ(GetAtOnce("/api/v1/nodes").status, 200);
+  EXPECT_EQ(source_.asked, 2);
 }
 TEST_F(AwayPageTest, OneWhoRefusesIsThere) {
   source_.answer = absl::PermissionDeniedError("not yours");

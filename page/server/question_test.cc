@@ -70,7 +70,8 @@ TEST(QuestionTest, WhatCannotBeReadNamesWhatWasExpected) {
   EXPECT_EQ(WhyRefused(Get("/api/v1/jobs/1/plans", {{"compare", ""}})),
             "400 compare: expected true or false");
   EXPECT_EQ(WhyRefused(Get("/api/v1/jobs", {{"user", "a"}, {"user", "b"}})), "400 user: expected one name");
-  EXPECT_EQ(WhyRefused(Get("/api/v1/jobs", {{"stat", "done"}})), "400 'stat': expected all, brief, state, user");
+  EXPECT_EQ(WhyRefused(Get("/api/v1/jobs", {{"stat", "done"}})),
+            "400 'stat': expected all, brief, state, user");
   EXPECT_EQ(WhyRefused(Get("/api/v1/nodes", {{"x", ""}})), "400 'x': expected nothing after ?");
   EXPECT_EQ(WhyRefused(Get("/api/v1/jobs", {{"user", "%4"}})), "400 'user=%4': expected %XX after %");
   EXPECT_EQ(WhyRefused(Get("/api/v1/j%obs")), "400 '/api/v1/j%obs': expected %XX after %");

@@ -57,7 +57,8 @@ absl::StatusOr<Snapshot> Snapshots::Of(const std::string& key,
                                                      most_unread_ >> 20, " MiB: try again"));
   }
   SIDING_ASSIGN_OR_RETURN(std::string body, make());
-  const Snapshot snapshot = Make(std::move(body), bytes_);
+  Snapshot snapshot = Make(std::move(body), bytes_);
+  snapshot.since = began;
   if (kept_.size() >= kMost) kept_.clear();
   // Not from its beginning: one that takes long would be over when it is made, for all who have waited for
   // it.

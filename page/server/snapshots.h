@@ -19,6 +19,7 @@ namespace siding::page {
 struct Snapshot {
   std::shared_ptr<const std::string> body;
   std::shared_ptr<const std::string> packed;  // by Gzip(); nullptr: it is too short for that, or it failed
+  Time since{};                               // it was asked for then: nothing in it is older
   std::string tag;  // of this body, as HTTP's ETag has it; weak, for it is packed or not
 };
 

@@ -13,7 +13,8 @@
 
 namespace siding::page {
 
-// kUnavailable, kDeadlineExceeded or kCancelled, of each method: whoever is asked does not answer now.
+// kUnavailable, kDeadlineExceeded or kCancelled, of each method: whoever is asked does not answer now. But
+// Explain's kDeadlineExceeded is that job's, whose plans take too long, and EventsAfter's that reader's.
 class Source {
  public:
   virtual ~Source() = default;
@@ -38,6 +39,8 @@ class Source {
   virtual absl::StatusOr<int64_t> NewestEvent() = 0;
   // What follows on `after`; waits for the first event up to `wait`.
   virtual absl::StatusOr<Part> EventsAfter(int64_t after, Duration wait) = 0;
+  // Whether whoever is asked is there still, though no events come. One in this process is.
+  virtual absl::Status Here() { return absl::OkStatus(); }
 };
 
 }  // namespace siding::page

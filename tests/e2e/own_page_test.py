@@ -3,11 +3,13 @@
 
 import http.client
 import json
+import pathlib
 import signal
 import subprocess
+import time
 import unittest
 
-from case import FAR, ClusterCase, wait_for
+from case import FAR, PATIENCE, ClusterCase, wait_for
 from cluster import BIN
 from own_page import OwnPage
 from pair import Pair
@@ -25,10 +27,17 @@ class Events:
         self.connection, self.response = page.connect("/api/v1/events" + ("" if after is None else f"?after={after}"), cookie=page.cookie)
         assert self.response.status == 200, self.response.read()
         self.last = None
+        end = self.patience()
         while self.last is None:
-            self.line()
+            self.line(end)
 
-    def line(self):
+    @staticmethod
+    def patience():
+        """A beat comes before any silence is long: what is waited for has an end of its own."""
+        return time.monotonic() + PATIENCE
+
+    def line(self, end):
+        assert time.monotonic() < end, "what was waited for has not come"
         line = self.response.readline().decode()
         if line.startswith("id: "):
             self.last = int(line.removeprefix("id: "))
@@ -36,18 +45,21 @@ class Events:
 
     def until(self, wanted):
         """All that come, up to the first one of which this is true."""
-        seen = []
+        seen, end = [], self.patience()
         while not seen or not wanted(seen[-1]):
-            line = self.line()
+            line = self.line(end)
             assert line, "the stream has ended"
             if line.startswith("data: "):
                 seen.append(json.loads(line.removeprefix("data: ")))
         return seen
 
     def await_end(self):
+        end = self.patience()
         try:
-            while self.line():
+            while self.line(end):
                 pass
+        except TimeoutError:
+            raise
         except OSError:
             pass
 
@@ -123,7 +135,8 @@ class Strangers(WithPages):
         self.assertIn("sidingctl page", json.loads(page.stranger("/api/v1/jobs")[2])["error"]["message"])
         for secret in (value, page.token.split("=")[1]):
             self.assertNotIn(secret, text + str(headers))
-        self.assertEqual(page.stranger("/api/v1/jobs", cookie=mine)[0], 200)
+        status, headers, _ = page.stranger("/api/v1/jobs", cookie=mine)
+        self.assertEqual((status, headers["Cache-Control"]), (200, "no-store"))
 
     def test_another_sites_page_is_refused_with_the_cookie_too(self):
         page = self.page().open()
@@ -165,12 +178,34 @@ class Life(WithPages):
         page = self.page().open()
         stream = self.follow(page)
         self.cluster.controller.send_signal(signal.SIGSTOP)
+        self.addCleanup(self.cluster.controller.send_signal, signal.SIGCONT)
         asking = http.client.HTTPConnection("127.0.0.1", page.port)
         self.addCleanup(asking.close)
         asking.request("GET", "/api/v1/nodes", headers={"Cookie": page.cookie})
+        wait_for("the page to be asking the controller", lambda: self.has_read_all(page.port, asking.sock.getsockname()[1]))
         self.assertEqual(page.end(), 0)
         stream.await_end()
+
+    @staticmethod
+    def has_read_all(port, of):
+        """Whether the server at `port` has read what came by the connection of that port. One thread reads, and answers."""
+        for line in pathlib.Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]:
+            _, local, remote, _, queues, *_ = line.split()
+            if (int(local.split(":")[1], 16), int(remote.split(":")[1], 16)) == (port, of):
+                return int(queues.split(":")[1], 16) == 0
+        return False
+
+    def test_a_controller_that_hangs_is_missed(self):
+        page = self.page().open()
+        stream = self.follow(page)
+        self.addCleanup(self.cluster.controller.send_signal, signal.SIGCONT)
+        self.cluster.controller.send_signal(signal.SIGSTOP)
+        stream.await_end()
+        status, said = page.ask("/api/v1/nodes")
+        self.assertEqual(status, 504)
+        self.assertIn("has not answered within", said["error"]["message"])
         self.cluster.controller.send_signal(signal.SIGCONT)
+        wait_for("the page to find it again", lambda: page.ask("/api/v1/nodes")[0] == 200)
 
     def test_a_controller_that_is_killed_is_missed_and_found_again(self):
         page = self.page().open()
@@ -196,6 +231,10 @@ class Life(WithPages):
         self.assertEqual((code, out), (3, ""))
         self.assertIn(f"sidingctl: page: no controller answers on {nobody}; is sidingd running?", err)
         self.assertEqual(start("--socket", self.cluster.socket, "page", "--port", "70000")[0], 2)
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = subprocess.run([BIN / "sidingctl", "--socket", self.cluster.socket, "page"], stdout=full, stderr=subprocess.PIPE, text=True,
+                                  timeout=PATIENCE, cwd=self.cluster.dir)
+        self.assertEqual((done.returncode, done.stderr), (1, "sidingctl: page: its output could not be written\n"))
         port, = free_ports(1)
         page = self.page("--port", port)
         self.assertEqual(page.port, port)
@@ -215,7 +254,7 @@ class TakeOver(WithPages):
         stream = self.follow(page)
         active = self.cluster.active()
         self.cluster.kill9(active)
-        stream.await_end()
+        # The stream ends, or goes on at the other one: which, is a matter of when that one acts.
         wait_for("the other one to act", lambda: self.cluster.is_active(self.cluster.other(active)))
         wait_for("the page to have found it", lambda: page.ask("/api/v1/nodes")[0] == 200)
         wait_for("the node to be back", lambda: page.shown("/api/v1/nodes")["nodes"][0]["state"] == "up")

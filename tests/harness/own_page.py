@@ -6,7 +6,7 @@ import signal
 import subprocess
 import urllib.parse
 
-from cluster import BIN, PATIENCE
+from cluster import BIN, PATIENCE, wait_for
 
 
 class OwnPage:
@@ -39,6 +39,7 @@ class OwnPage:
         status, headers, text = self.stranger(self.token)
         assert (status, headers["Location"]) == (303, "/"), text
         self.cookie = headers["Set-Cookie"].split(";")[0]
+        wait_for("the page to hear the controller", lambda: self.ask("/api/v1/site")[0] == 200)
         return self
 
     def ask(self, path):

@@ -69,25 +69,30 @@ async function inTime<T>(outer: AbortSignal | undefined, work: (signal: AbortSig
   }
 }
 
-const get = <K extends keyof Answers>(type: K, path: string, outer?: AbortSignal): Promise<Answers[K]> => inTime(outer, async signal => {
-  const response = await ask(path, {signal});
+// The server may answer what it has answered a moment ago to another page; it says how old that was when it was asked, in milliseconds.
+export interface Dated {
+  asOfMs: number;  // nothing in it is older: by performance.now()
+}
+
+const get = <K extends keyof Answers>(type: K, path: string, outer?: AbortSignal): Promise<Answers[K] & Dated> => inTime(outer, async signal => {
+  const askedMs = performance.now(), response = await ask(path, {signal});
   try {
-    return decode(type, await response.json());
+    return {...decode(type, await response.json()), asOfMs: askedMs - (Number(response.headers.get('Siding-Age')) || 0)};
   } catch (error) {
     if (error instanceof BadAnswer) throw new ApiError('BAD ANSWER', error.message);
     throw new ApiError('UNREACHABLE', 'the answer broke off');
   }
 });
 
-export const readSite = (signal?: AbortSignal): Promise<SiteInfo> => get('SiteInfo', '/site', signal);
-export const readPolicy = (signal?: AbortSignal): Promise<PolicyInForce> => get('PolicyInForce', '/policy', signal);
-export const readNodes = (signal?: AbortSignal): Promise<ListNodesResponse> => get('ListNodesResponse', '/nodes', signal);
-export const readJobs = (signal?: AbortSignal): Promise<ListJobsResponse> => get('ListJobsResponse', '/jobs?brief=true', signal);
-export const readEveryJob = (signal?: AbortSignal): Promise<ListJobsResponse> => get('ListJobsResponse', '/jobs?all=true&brief=true', signal);
-export const readJob = (id: number, signal?: AbortSignal): Promise<ListJobsResponse> => get('ListJobsResponse', `/jobs/${id}`, signal);
-export const readPlans = (id: number, signal?: AbortSignal): Promise<ExplainResponse> => get('ExplainResponse', `/jobs/${id}/plans`, signal);
+export const readSite = (signal?: AbortSignal): Promise<SiteInfo & Dated> => get('SiteInfo', '/site', signal);
+export const readPolicy = (signal?: AbortSignal): Promise<PolicyInForce & Dated> => get('PolicyInForce', '/policy', signal);
+export const readNodes = (signal?: AbortSignal): Promise<ListNodesResponse & Dated> => get('ListNodesResponse', '/nodes', signal);
+export const readJobs = (signal?: AbortSignal): Promise<ListJobsResponse & Dated> => get('ListJobsResponse', '/jobs?brief=true', signal);
+export const readEveryJob = (signal?: AbortSignal): Promise<ListJobsResponse & Dated> => get('ListJobsResponse', '/jobs?all=true&brief=true', signal);
+export const readJob = (id: number, signal?: AbortSignal): Promise<ListJobsResponse & Dated> => get('ListJobsResponse', `/jobs/${id}`, signal);
+export const readPlans = (id: number, signal?: AbortSignal): Promise<ExplainResponse & Dated> => get('ExplainResponse', `/jobs/${id}/plans`, signal);
 // With what would have been done if one of those who make way had stayed, which costs the controller a plan for each.
-export const readComparedPlans = (id: number, signal?: AbortSignal): Promise<ExplainResponse> => get('ExplainResponse', `/jobs/${id}/plans?compare=true`, signal);
+export const readComparedPlans = (id: number, signal?: AbortSignal): Promise<ExplainResponse & Dated> => get('ExplainResponse', `/jobs/${id}/plans?compare=true`, signal);
 
 // Calls `heard` with each piece that comes, until the stream ends. `after`: the event behind which it begins; undefined: from now on.
 export async function followEvents(after: number | undefined, heard: (piece: Piece) => void, signal: AbortSignal): Promise<void> {

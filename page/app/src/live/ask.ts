@@ -2,28 +2,41 @@
 import {useComputed} from '@preact/signals';
 import {useEffect, useState} from 'preact/hooks';
 import {Event, ExplainResponse, Job} from '../../generated/api';
-import {ApiError, readComparedPlans, readJob} from '../api/client';
+import {ApiError, Dated, readComparedPlans, readJob} from '../api/client';
 import {loadOlderEvents, standing, state} from './live';
 import {knownJob} from './state';
 
 const EVENTS_A_TIME = 2_000;
+const AGAIN_MS = 2_000;
 
 export interface Asked<T> {
   answer: T | undefined;    // the last one
   error: ApiError | undefined;
 }
 
-// Asked again when there is a new event of the job, and when the controller is back. 0: nothing is asked.
-function useAsked<T>(job: number, ask: (job: number, signal: AbortSignal) => Promise<T>): Asked<T> {
+// Asked again when there is a new event of the job, and when the controller is back; and after a while where the answer is from before that.
+// 0: nothing is asked.
+function useAsked<T extends Dated>(job: number, ask: (job: number, signal: AbortSignal) => Promise<T>): Asked<T> {
   const [asked, setAsked] = useState<Asked<T> & {job: number}>({job, answer: undefined, error: undefined});
   const seq = useComputed(() => state.value.changed.get(job) ?? 0), live = standing.value === 'live';
   useEffect(() => {
     if (job === 0 || !live) return undefined;
-    const over = new AbortController();
-    ask(job, over.signal).then(
-        answer => setAsked({job, answer, error: undefined}),
-        (error: unknown) => { if (!over.signal.aborted && error instanceof ApiError) setAsked({job, answer: undefined, error}); });
-    return () => over.abort();
+    const over = new AbortController(), sinceMs = performance.now();
+    let again: ReturnType<typeof setTimeout> | undefined;
+    const askNow = (): void => {
+      ask(job, over.signal).then(
+          answer => {
+            if (over.signal.aborted) return;
+            setAsked({job, answer, error: undefined});
+            if (answer.asOfMs < sinceMs) again = setTimeout(askNow, AGAIN_MS);
+          },
+          (error: unknown) => { if (!over.signal.aborted && error instanceof ApiError) setAsked({job, answer: undefined, error}); });
+    };
+    askNow();
+    return () => {
+      over.abort();
+      clearTimeout(again);
+    };
   }, [job, seq.value, live]);
   return asked.job === job ? asked : {answer: undefined, error: undefined};
 }
@@ -32,7 +45,7 @@ export const usePlans = (job: number): Asked<ExplainResponse> => useAsked(job, r
 
 // As the page keeps it up; asked for where the page does not have it.
 export function useJob(job: number): Asked<Job> {
-  const {answer, error} = useAsked(job, async (id, signal) => (await readJob(id, signal)).jobs[0]), known = knownJob(state.value, job) ?? answer;
+  const {answer, error} = useAsked(job, readJob), known = knownJob(state.value, job) ?? answer?.jobs[0];
   return {answer: known, error: known === undefined ? error : undefined};
 }
 

@@ -1,7 +1,7 @@
 // Keeps the state at what the controller says: a snapshot, then the stream of events, and again from the last event if that breaks off.
 import {batch, computed, signal} from '@preact/signals';
 import {Job, Plan} from '../../generated/api';
-import {ApiError, followEvents, readEveryJob, readEvents, readJob, readJobs, readNodes, readPlans, readPolicy, readSite} from '../api/client';
+import {ApiError, Dated, followEvents, readEveryJob, readEvents, readJob, readJobs, readNodes, readPlans, readPolicy, readSite} from '../api/client';
 import {waitsForDeadline} from '../model/jobs';
 import {Link, NOT_YET, SILENCE_MS, answered, failed, heard, rested, standingOf} from './link';
 import {NOTHING, State, hasBegun, toRead, withAllJobs, withAllOld, withJobs, withNodes, withOlderEvents, withPiece, withSite} from './state';
@@ -35,12 +35,12 @@ function tick(): void {
 }
 
 async function readAll(signal: AbortSignal): Promise<void> {
-  const askedMs = performance.now(), withEnded = state.value.ended !== undefined;
+  const withEnded = state.value.ended !== undefined;
   const [site, policy, jobs, nodes] = await Promise.all([readSite(signal), readPolicy(signal), withEnded ? readEveryJob(signal) : readJobs(signal), readNodes(signal)]);
   aheadMs = site.nowUs / 1000 - Date.now();
   batch(() => {
     link.value = answered(link.value);
-    state.value = withNodes(withSite(withAllJobs(state.value, jobs.jobs, askedMs, withEnded), site, policy), nodes.nodes);
+    state.value = withNodes(withSite(withAllJobs(state.value, jobs.jobs, jobs.asOfMs, withEnded), site, policy), nodes.nodes);
     tick();
   });
 }
@@ -48,9 +48,8 @@ async function readAll(signal: AbortSignal): Promise<void> {
 // For the views that show jobs that have ended.
 export async function loadEnded(): Promise<void> {
   if (state.value.ended !== undefined) return;
-  const askedMs = performance.now();
-  const {jobs} = await readEveryJob();
-  state.value = withAllJobs(state.value, jobs, askedMs, true);
+  const {jobs, asOfMs} = await readEveryJob();
+  state.value = withAllJobs(state.value, jobs, asOfMs, true);
 }
 
 // For the views that tell what happened: so many events from before those that are known.
@@ -63,21 +62,22 @@ export async function loadOlderEvents(count: number, signal: AbortSignal): Promi
 }
 
 // Nothing, if it is not known any more.
-async function readOne(id: number, signal: AbortSignal): Promise<Job[]> {
+async function readOne(id: number, signal: AbortSignal): Promise<{jobs: Job[]} & Dated> {
+  const asOfMs = performance.now();
   try {
-    return (await readJob(id, signal)).jobs;
+    return await readJob(id, signal);
   } catch (error) {
-    if (error instanceof ApiError && error.isNotShown) return [];
+    if (error instanceof ApiError && error.isNotShown) return {jobs: [], asOfMs};
     throw error;
   }
 }
 
 async function readStale(signal: AbortSignal): Promise<void> {
   if (state.value.allStaleSince !== undefined) return readAll(signal);
-  const askedMs = performance.now(), ids = toRead(state.value);
+  const ids = toRead(state.value);
   if (ids.length === 0) return;
-  const jobs = await Promise.all(ids.map(id => readOne(id, signal)));
-  state.value = withJobs(state.value, ids, jobs.flat(), askedMs);
+  const answers = await Promise.all(ids.map(id => readOne(id, signal)));
+  state.value = withJobs(state.value, ids, answers.flatMap(({jobs}) => jobs), Math.min(...answers.map(({asOfMs}) => asOfMs)));
 }
 
 // False: one has been refused, so this session asks for no more.
@@ -127,7 +127,7 @@ async function keepUp(signal: AbortSignal): Promise<void> {
     const news = state.value.stale.size > 0;
     if (state.value.changed.size === 0 && atMs - jobsMs > Math.max(JOBS_MS, 2 * state.value.jobs.size)) {
       jobsMs = atMs;
-      state.value = withAllOld(state.value, atMs);
+      state.value = withAllOld(state.value);
     }
     await readStale(signal);
     if (news || lastSeq !== plannedSeq) await readPlansAhead(signal);

@@ -2,7 +2,7 @@
 //
 // Events do not say all that changes in a job. So an event makes its job stale, and whoever holds the state reads that job again: a page
 // that slept through ten thousand events comes to what a fresh one reads. The controller may answer what it has answered a moment ago,
-// so a job stays stale until an answer is from behind that moment.
+// so a job stays stale until an answer is from behind that moment: `asOfMs` says from when, in milliseconds of the page's clock.
 import {Event, Job, Node, PolicyInForce, SiteInfo} from '../../generated/api';
 import {Piece} from '../api/pieces';
 import {hasEnded, isAway, isInMotion} from '../model/jobs';
@@ -10,8 +10,6 @@ import {hasEnded, isAway, isInMotion} from '../model/jobs';
 const EVENTS_KEPT = 5_000;
 // Beyond this many stale jobs, all are read in one answer.
 const READ_SINGLY = 16;
-// An answer may be older than its question by this, in milliseconds.
-export const ANSWER_AGE_MS = 1_000;
 
 export interface State {
   site: SiteInfo | undefined;                   // undefined: nothing has been read yet
@@ -33,28 +31,28 @@ export const NOTHING: State = {
 };
 
 const byId = (jobs: readonly Job[]): Map<number, Job> => new Map(jobs.map(job => [job.id, job]));
-const isFresh = (since: number, askedMs: number): boolean => since <= askedMs - ANSWER_AGE_MS;
+const isFresh = (since: number, asOfMs: number): boolean => since <= asOfMs;
 
 // All jobs, those that have ended only where they have been asked for.
-export function withAllJobs(state: State, jobs: readonly Job[], askedMs: number, withEnded: boolean): State {
+export function withAllJobs(state: State, jobs: readonly Job[], asOfMs: number, withEnded: boolean): State {
   const {allStaleSince} = state;
   return {
     ...state,
     jobs: byId(jobs.filter(job => !hasEnded(job))),
     ended: withEnded ? byId(jobs.filter(hasEnded)) : state.ended,
-    stale: new Map([...state.stale].filter(([, since]) => !isFresh(since, askedMs))),
-    allStaleSince: allStaleSince !== undefined && isFresh(allStaleSince, askedMs) ? undefined : allStaleSince,
+    stale: new Map([...state.stale].filter(([, since]) => !isFresh(since, asOfMs))),
+    allStaleSince: allStaleSince !== undefined && isFresh(allStaleSince, asOfMs) ? undefined : allStaleSince,
   };
 }
 
 // `asked`: for these; those of them that are not in `answered` are not known any more.
-export function withJobs(state: State, asked: readonly number[], answered: readonly Job[], askedMs: number): State {
+export function withJobs(state: State, asked: readonly number[], answered: readonly Job[], asOfMs: number): State {
   const jobs = new Map(state.jobs), ended = state.ended === undefined ? undefined : new Map(state.ended), stale = new Map(state.stale);
   for (const id of asked) {
     jobs.delete(id);
     ended?.delete(id);
     const since = stale.get(id);
-    if (since !== undefined && isFresh(since, askedMs)) stale.delete(id);
+    if (since !== undefined && isFresh(since, asOfMs)) stale.delete(id);
   }
   for (const job of answered) (hasEnded(job) ? ended : jobs)?.set(job.id, job);
   return {...state, jobs, ended, stale};
@@ -96,8 +94,8 @@ export function withPiece(state: State, {begins, events, seq}: Piece, nowMs: num
   return seq > told.lastSeq ? {...told, lastSeq: seq} : told;
 }
 
-// All is to be read once more, though no event says so: one answer will do.
-export const withAllOld = (state: State, nowMs: number): State => ({...state, allStaleSince: state.allStaleSince ?? nowMs - ANSWER_AGE_MS});
+// All is to be read once more, though no event says so: any answer will do.
+export const withAllOld = (state: State): State => ({...state, allStaleSince: state.allStaleSince ?? -Infinity});
 
 // Events from before those that are known, oldest first; `after`: the event behind which they begin.
 export function withOlderEvents(state: State, events: readonly Event[], after: number): State {

@@ -6,7 +6,7 @@ import {html} from './html';
 
 // The gRPC code in words.
 const CODES: Record<string, string> = {
-  UNAVAILABLE: 'it cannot answer now', PERMISSION_DENIED: 'you may not see this', UNAUTHENTICATED: 'it does not know who you are',
+  UNAVAILABLE: 'it cannot answer now', PERMISSION_DENIED: 'you may not see this',
   RESOURCE_EXHAUSTED: 'you ask too often', NOT_FOUND: 'it does not know this address', UNIMPLEMENTED: 'it is of another version',
   'BAD ANSWER': 'this page does not understand its answer',
 };
@@ -14,20 +14,27 @@ const CODES: Record<string, string> = {
 const Retry = () => html`<span>Trying again ${retryInS.value > 0 ? `in ${retryInS.value} s` : 'now'}.</span>
   <button type="button" class="btn" onClick=${retryNow}>Try now</button>`;
 
-function refusedText(): string {
+// Why this browser is not let in. It may be the page's server that says so, of `sidingctl page`, and not the controller: what it says is
+// all there is to say.
+function closedText(): string {
   const {failure} = link.value;
-  if (failure === undefined) return '';
+  return failure?.code === 'UNAUTHENTICATED' && failure.message !== '' ? `${failure.message}.` : '';
+}
+
+function refusedText(): string {
+  const {failure} = link.value, closed = closedText();
+  if (failure === undefined || closed !== '') return closed;
   const words = CODES[failure.code];
   return `${failure.code}${words === undefined ? '' : `, ${words}`}${failure.message === '' ? '' : `: ${failure.message}`}.`;
 }
 
 export function Notices() {
-  const {site, lastSeq} = state.value, is = standing.value;
+  const {site, lastSeq} = state.value, is = standing.value, closed = closedText();
   if (site === undefined || is === 'live' || is === 'reading') return null;
   const seen = `What you see is of ${clock(now.value)}, event ${count(lastSeq)}.`;
   return html`<section class="bar bad" aria-label="Notice">
-    <b role="alert">${is === 'lost' ? 'The controller is not heard.' : 'The controller refuses.'}</b>
-    <span>${is === 'lost' ? html`Last heard ${duration(heardAgoS.value)} ago.` : refusedText()} ${seen}</span><${Retry}/></section>`;
+    <b role="alert">${is === 'lost' ? 'The controller is not heard.' : closed || 'The controller refuses.'}</b>
+    <span>${is === 'lost' ? html`Last heard ${duration(heardAgoS.value)} ago.` : closed ? '' : refusedText()} ${seen}</span><${Retry}/></section>`;
 }
 
 // Nothing has ever come.

@@ -71,6 +71,16 @@ test('a page that comes back is not told again of what was hidden from it', opti
   await server.goAway();
 });
 
+play('plans that were made before something happened are asked for once more', preempted, '#/preemption/8', async (page, server) => {
+  await heading(page, 'storm waits for its nodes');
+  let anew = 0;
+  server.news.on('asked', question => { if (question.pathname.endsWith('/events')) ++anew; });
+  server.ageMs = 600_000;
+  change(server, 8, 'note', {});
+  for (let i = 0; i < 3; ++i) await server.asked(question => question.searchParams.get('compare') === 'true', PATIENCE_MS);
+  assert.equal(anew, 0, 'it is not because the page began anew');
+});
+
 test('who is refused a plan asks for no other, until the page comes back', options, async () => {
   const cluster = preempted(), storm = cluster.jobs.get(8);
   for (const id of [9, 10]) cluster.jobs.set(id, {...storm, id: String(id)});
@@ -209,6 +219,14 @@ play('a controller that refuses is said to, in words', preempted, '#/now', async
   for (const stream of server.streams) stream.end();
   await page.getByText('The controller refuses.').waitFor();
   await page.getByText('UNAVAILABLE, it cannot answer now: it stands by.').waitFor();
+});
+
+play('who is not let in is told what the server says, and nothing of the controller', preempted, '#/now', async (page, server) => {
+  await heading(page, 'The deadline is safe');
+  server.refusal = {status: 401, message: 'this page is open elsewhere'};
+  for (const stream of server.streams) stream.end();
+  await page.getByRole('alert').getByText('this page is open elsewhere.', {exact: true}).waitFor();
+  assert.equal(await page.getByText('refuses').count(), 0);
 });
 
 test('without a controller from the start there is a word of it, and no empty tables', options, async () => {

@@ -25,6 +25,7 @@ export class StandIn {
     this.privateJobs = false;
     this.silent = false;       // takes questions and answers none
     this.mute = false;         // takes questions and answers none, but its streams live
+    this.ageMs = 0;            // of its answers
     this.streams = new Set();
     this.news = new EventEmitter();  // asked: a question has come; streams: one has begun or ended
     this.port = 0;
@@ -115,7 +116,7 @@ export class StandIn {
   }
 
   json(response, body, status = 200) {
-    response.writeHead(status, {'Content-Type': 'application/json'});
+    response.writeHead(status, {'Content-Type': 'application/json', 'Siding-Age': String(this.ageMs)});
     response.end(JSON.stringify(asProto(body)));
   }
 

@@ -58,6 +58,17 @@ test('an id counts when its event is whole, and not before', () => {
   }
 });
 
+test('an answer is from when the server was asked, and older where it says so', async () => {
+  const asOf = async (headers: Record<string, string>) => {
+    globalThis.fetch = () => Promise.resolve(new Response('{"jobs": []}', {headers}));
+    const beforeMs = performance.now(), {asOfMs} = await readJobs();
+    return [asOfMs - beforeMs, performance.now() - asOfMs] as const;
+  };
+  const [fresh, passed] = await asOf({}), [aged, since] = await asOf({'Siding-Age': '12000'});
+  assert.ok(fresh >= 0 && passed >= 0);
+  assert.ok(aged < 0 && since >= 12_000);
+});
+
 const STREAM = [5, 6, 7].map(seq => `id: ${seq}\ndata: {"seq":"${seq}","kind":"note"}\n\n`).join('');
 // A controller that answers with this text, cut there, and says no more.
 function answerWith(whole: string, cut: number): void {

@@ -1,20 +1,20 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import {NOT_YET, SILENCE_MS, answered, failed, heard, rested, standingOf} from '../../src/live/link';
-import {ANSWER_AGE_MS, NOTHING, State, areJobsHidden, toRead, withAllJobs, withBeginning, withEvents, withJobs, withOlderEvents, withPiece, withSite} from '../../src/live/state';
+import {NOTHING, State, areJobsHidden, toRead, withAllJobs, withAllOld, withBeginning, withEvents, withJobs, withOlderEvents, withPiece, withSite} from '../../src/live/state';
 import {PieceReader} from '../../src/api/pieces';
 import {event, job} from './make';
 
 const SITE = {clusterManager: '', nowUs: 0, newestEvent: 0, user: '', isOperator: false}, POLICY = {yaml: '', file: '', loadedUs: 0, problem: ''};
-const LATER = ANSWER_AGE_MS + 1000;
+const LATER = 2000;
 const begun = (jobs = [job(1, 'running'), job(2, 'pending')]): State => withAllJobs(withBeginning(NOTHING, 10, 0), jobs, LATER, false);
 
 test('an event makes its job stale, until an answer is from behind it', () => {
   const told = withEvents(begun(), [event(11, 1, 'order-dump')], 5000);
   assert.deepEqual(toRead(told), [1]);
-  const early = withJobs(told, [1], [job(1, 'running')], 5000 + ANSWER_AGE_MS - 1);
+  const early = withJobs(told, [1], [job(1, 'running')], 4999);
   assert.deepEqual(toRead(early), [1], 'the answer may be from before the event');
-  const fresh = withJobs(early, [1], [job(1, 'parked')], 5000 + ANSWER_AGE_MS);
+  const fresh = withJobs(early, [1], [job(1, 'parked')], 5000);
   assert.equal(fresh.stale.size, 0);
   assert.equal(fresh.jobs.get(1)?.state, 'parked');
 });
@@ -43,10 +43,16 @@ test('a page that slept through ten thousand events comes to what a fresh one re
   assert.deepEqual([awake.jobs, awake.stale, awake.allStaleSince, awake.lastSeq], [fresh.jobs, fresh.stale, fresh.allStaleSince, fresh.lastSeq]);
 });
 
-test('after a reconnection all is read again, once more behind the answer that may be old', () => {
+test('after a reconnection all is read again, and once more where the answer is from before it', () => {
   const again = withBeginning(begun(), 10, 50_000);
-  assert.equal(withAllJobs(again, [], 50_000, false).allStaleSince, 50_000);
-  assert.equal(withAllJobs(again, [], 50_000 + ANSWER_AGE_MS, false).allStaleSince, undefined);
+  assert.equal(withAllJobs(again, [], 49_999, false).allStaleSince, 50_000);
+  assert.equal(withAllJobs(again, [], 50_000, false).allStaleSince, undefined);
+});
+
+test('where no event says that all is old any answer will do', () => {
+  const old = withAllOld(begun());
+  assert.notEqual(old.allStaleSince, undefined);
+  assert.equal(withAllJobs(old, [], 0, false).allStaleSince, undefined);
 });
 
 test('events that name no job, and move some, make all stale', () => {

@@ -8,7 +8,10 @@
 //   page_bench [--agents 1000] [--jobs 10000] [--pages 100] [--seconds 60] [--sidingd PATH]
 #include <grpcpp/grpcpp.h>
 #include <httplib.h>
+#include <netinet/in.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -55,6 +58,19 @@ bool Await(const char* what, const std::function<bool()>& done) {
   }
   std::fprintf(stderr, "page_bench: gave up waiting for %s\n", what);
   return false;
+}
+
+// Of the loopback, a moment ago.
+int FreePort() {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(address);
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  bind(socket, reinterpret_cast<sockaddr*>(&address), length);
+  getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length);
+  close(socket);
+  return ntohs(address.sin_port);
 }
 
 // An open page: its stream of events, and what it asks again and again. Its end closes both.
@@ -123,14 +139,19 @@ class Bench {
   Bench(Size size, const std::string& program)
       : size_(size),
         policy_(WritePolicy()),
-        controller_(program, {"--policy", policy_, "--page", "127.0.0.1:0", "--heartbeat", "5s"}),
+        controller_(program, {"--policy", policy_, "--page", "127.0.0.1:" + std::to_string(port_),
+                              "--heartbeat", "5s"}),
         channel_(grpc::CreateChannel("unix:" + controller_.socket(), grpc::InsecureChannelCredentials())),
         api_(v1::Siding::NewStub(channel_)) {}
   ~Bench() { std::filesystem::remove(policy_); }
 
   // False if something did not come about; it has been said.
   bool Run() {
-    if (!Await("sidingd to serve the page", [&] { return FindPort(); })) return false;
+    const auto answers = [&] {
+      const auto site = OpenPage::Client(port_)->Get("/api/v1/site");
+      return site && site->status == 200;
+    };
+    if (!Await("sidingd to serve the page", answers)) return false;
     siding::FleetOptions options;
     options.socket = controller_.socket();
     options.agents = size_.agents;
@@ -143,6 +164,7 @@ class Bench {
     if (!Await("all jobs to run", [&] { return agents_->Tasks() >= size_.jobs; })) return false;
     std::this_thread::sleep_for(seconds(10));  // what the last ones have left to be done is over
     std::printf("%d nodes, %d jobs that run\n\n", size_.agents, size_.jobs);
+    std::fflush(stdout);
     return OpenOne() && KeepMany();
   }
 
@@ -152,19 +174,6 @@ class Bench {
     close(mkstemp(name));
     std::ofstream(name) << "private_jobs: false\n";
     return name;
-  }
-
-  // The one that the system has given it, which its log names.
-  bool FindPort() {
-    std::ifstream log(controller_.log());
-    for (std::string line; std::getline(log, line);) {
-      const std::string mark = "the page is served at http://127.0.0.1:";
-      if (const size_t at = line.find(mark); at != std::string::npos) {
-        port_ = std::atoi(line.c_str() + at + mark.size());
-        return port_ > 0;
-      }
-    }
-    return false;
   }
 
   bool Submit() {
@@ -249,11 +258,11 @@ class Bench {
 
   const Size size_;
   const std::string policy_;
+  const int port_ = FreePort();
   const siding::ControllerProcess controller_;
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::Siding::Stub> api_;
   std::optional<siding::Fleet> agents_;
-  int port_ = 0;
   int submitted_ = 0;
 };
 

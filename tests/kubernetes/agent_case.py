@@ -103,9 +103,11 @@ class SavedPodsCase(KubernetesCase):
         return text if status == 200 else ""
 
     def container(self, pod):
-        """The runtime's id of its container, once it has one."""
-        statuses = (now := self.now(pod)) and now["status"].get("containerStatuses")
-        return statuses and statuses[0].get("containerID", "").removeprefix("containerd://")
+        """The runtime's id of its container. The kubelet writes it to the API server later than the container writes its log."""
+        def told():
+            statuses = (now := self.now(pod)) and now["status"].get("containerStatuses")
+            return statuses and statuses[0].get("containerID", "").removeprefix("containerd://")
+        return wait_for("the pod's container", told)
 
     def runc_state(self, container):
         """What runc says of it; None: it is gone."""
@@ -117,8 +119,7 @@ class SavedPodsCase(KubernetesCase):
 
     def path(self, pod, path):
         """Where the container's file is for us."""
-        container = wait_for("the pod's container", lambda: self.container(pod))
-        return pathlib.Path(f"/proc/{self.runc_state(container)['pid']}/root{path}")
+        return pathlib.Path(f"/proc/{self.runc_state(self.container(pod))['pid']}/root{path}")
 
     def file(self, pod, path):
         """A file as the container sees it; "" if it is not there."""

@@ -67,10 +67,10 @@ int FreePort() {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t length = sizeof(address);
   const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  bind(socket, reinterpret_cast<sockaddr*>(&address), length);
-  getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length);
+  const bool bound = bind(socket, reinterpret_cast<sockaddr*>(&address), length) == 0 &&
+                     getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) == 0;
   close(socket);
-  return ntohs(address.sin_port);
+  return bound ? ntohs(address.sin_port) : 0;
 }
 
 // An open page: its stream of events, and what it asks again and again. Its end closes both.

@@ -62,7 +62,10 @@ std::string DescribeMove(const JobMoved& e) {
     case JobEvent::kReleased:
       return "left its nodes, waits with its work saved" + Because(e);
     case JobEvent::kContinued:
-      return "checkpoint is durable, the job continued" + Because(e);
+      return absl::StrCat(
+          "checkpoint is durable, the job continued",
+          e.stopped > Duration(0) ? absl::StrCat(", it had stopped for ", FormatDuration(e.stopped)) : "",
+          Because(e));
     case JobEvent::kSucceeded:
       return "finished" + Because(e);
     case JobEvent::kFailed:

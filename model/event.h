@@ -47,6 +47,7 @@ struct JobMoved {
   Time predicted;               // orders that free nodes: when that should be done
   Bytes bytes;                  // kCommit
   std::map<int, std::string> digests;  // kReleased, kContinued: by rank, of its image's manifest
+  Duration stopped{0};                 // kContinued: for how long the dump stopped the job; 0: not known
   Time started;                        // kStarted, kRestored: first instruction
   int exit_code = 0;                   // kSucceeded, kFailed
 };

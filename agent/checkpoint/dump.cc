@@ -10,7 +10,9 @@
 #include <cerrno>
 #include <chrono>
 #include <iterator>
+#include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -33,6 +35,8 @@
 
 namespace siding {
 namespace {
+
+using Steady = std::chrono::steady_clock;
 
 constexpr Duration kEndPatience = std::chrono::seconds(10);
 constexpr Duration kUntracedPatience = std::chrono::seconds(10);
@@ -82,117 +86,171 @@ absl::Status CheckNeed(const NeedOfOurs& need, CriuKind criu) {
   return need.passes ? PassingError(need.why) : absl::FailedPreconditionError(need.why);
 }
 
-absl::Status DumpOnce(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpObserver& observer,
-                      const std::atomic<bool>& abandon) {
-  if (std::string why = WhyNotDumpable(plan.init, plan.criu); !why.empty())
+// One try. What its steps have in common, and what has become of it.
+class DumpOnce {
+ public:
+  DumpOnce(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpObserver& observer,
+           const std::atomic<bool>& abandon)
+      : criu_(criu), store_(store), plan_(plan), observer_(observer), abandon_(abandon) {}
+
+  absl::Status Run();
+
+ private:
+  absl::Status Begin();
+  CriuDump ForCriu();
+  // While the processes are frozen: all of the image, but that it is whole.
+  absl::Status Capture(const StillHeld& held);
+  // Its checksums, what is decided, and that it counts. The processes are frozen while `held` is OK, or run.
+  absl::Status Finish(const StillHeld& held);
+  void LetGo();
+  absl::Status Conclude(absl::Status status);
+
+  Criu& criu_;
+  ImageStore& store_;
+  const DumpPlan& plan_;
+  DumpObserver& observer_;
+  const std::atomic<bool>& abandon_;
+
+  UniqueFd init_;  // while it lives: at the end its number may be another process's
+  std::unique_ptr<ImageDraft> draft_;
+  std::vector<SharedMemoryFile> shared_;
+  std::map<std::string, std::string> metadata_;
+  bool written_ = false, committed_ = false;
+  Steady::time_point stopped_;  // all of them, or before that
+  std::atomic<bool> committing_{false};
+  std::atomic<int> repaired_{0};
+};
+
+absl::Status DumpOnce::Begin() {
+  if (std::string why = WhyNotDumpable(plan_.init, plan_.criu); !why.empty())
     return absl::FailedPreconditionError(why);
-  // While it lives: at the end its number may be another process's.
-  absl::StatusOr<UniqueFd> opened = OpenPidfd(plan.init);
+  absl::StatusOr<UniqueFd> opened = OpenPidfd(plan_.init);
   if (absl::IsNotFound(opened.status())) return absl::AbortedError("the task has ended");
-  SIDING_ASSIGN_OR_RETURN(const UniqueFd init, std::move(opened));
-  SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<ImageDraft> draft, store.Begin(plan.key));
+  SIDING_ASSIGN_OR_RETURN(init_, std::move(opened));
+  SIDING_ASSIGN_OR_RETURN(draft_, store_.Begin(plan_.key));
   SIDING_RETURN_IF_ERROR(FaultAt<"agent.dump.draft: the folder of a new image is made">());
   // CRIU as the job's user must be able to write there, but afterwards only root may.
-  if (plan.user.as_user) SIDING_RETURN_IF_ERROR(GiveFolder(draft->path(), plan.user.uid, plan.user.gid));
+  return plan_.user.as_user ? GiveFolder(draft_->path(), plan_.user.uid, plan_.user.gid) : absl::OkStatus();
+}
 
+CriuDump DumpOnce::ForCriu() {
   CriuDump dump;
-  dump.pid = plan.init;
-  dump.image_folder = draft->path();
-  dump.work_folder = plan.work_folder;
-  dump.cgroup = plan.cgroup;
-  dump.hold = plan.hold;
-  dump.keep_running = plan.keep_running;
-  dump.skip_network_lock = ConnectionsStayInside(plan.init);
-  dump.user = plan.user;
-  dump.abandon = &abandon;
-
-  std::atomic<int> repaired{0};
-  const auto let_go = [&] {
-    pollfd ended{init.get(), POLLIN, 0};
-    if (poll(&ended, 1, 0) == 0) repaired += EndRepair(plan.init);
-    EndHold(plan.hold);
-  };
+  dump.pid = plan_.init;
+  dump.image_folder = draft_->path();
+  dump.work_folder = plan_.work_folder;
+  dump.cgroup = plan_.cgroup;
+  dump.hold = plan_.hold;
+  dump.keep_running = plan_.keep_running;
+  dump.skip_network_lock = ConnectionsStayInside(plan_.init);
+  dump.user = plan_.user;
+  dump.abandon = &abandon_;
   // Where they are not held the processes run the moment that CRIU is ended, so nothing else is waited for.
   // Where they are, those that may be about to end do not run on.
-  std::atomic<bool> committing{false};
-  dump.on_end = [&] {
-    if (!committing || plan.keep_running || plan.hold.empty()) let_go();
+  dump.on_end = [this] {
+    if (!committing_ || plan_.keep_running || plan_.hold.empty()) LetGo();
   };
   // What comes later comes from outside, to a job that is away, as after the dump. They may read it at the
   // next try.
-  dump.on_stopped = [&] {
-    const std::string queued = FindQueued(plan.init);
+  dump.on_stopped = [this] {
+    stopped_ = Steady::now();
+    const std::string queued = FindQueued(plan_.init);
     return queued.empty() ? absl::OkStatus() : PassingError(queued);
   };
+  return dump;
+}
 
-  bool written = false, committed = false;
-  std::vector<SharedMemoryFile> shared;
-  const auto post_dump = [&](const StillHeld& held) -> absl::Status {
-    written = true;
+absl::Status DumpOnce::Capture(const StillHeld& held) {
+  written_ = true;
+  SIDING_RETURN_IF_ERROR(
+      FaultAtCriu<"agent.dump.frozen: criu has written everything, the task is frozen">());
+  if (plan_.user.as_user) SIDING_RETURN_IF_ERROR(GiveFolder(draft_->path(), geteuid(), getegid()));
+  const NeedOfOurs need = FindNeedOfOurs(plan_.init);
+  SIDING_RETURN_IF_ERROR(CheckNeed(need, plan_.criu.kind));
+  SIDING_ASSIGN_OR_RETURN(
+      shared_, SaveSharedMemory(plan_.init, plan_.account, plan_.shared_mark, draft_->path(), abandon_));
+  SIDING_RETURN_IF_ERROR(
+      FaultAtCriu<"agent.dump.shared: the task's shared memory is in the image, which is not sealed">());
+  FileIds in_image;
+  for (const SharedMemoryFile& file : shared_) in_image.insert(file.id);
+  FileContents none;
+  SIDING_ASSIGN_OR_RETURN(const auto files,
+                          RecordOpenFiles(plan_.init, plan_.contents ? *plan_.contents : none, in_image));
+  SIDING_RETURN_IF_ERROR(CheckRecreatedNames(plan_.init, plan_.account));
+  metadata_ = plan_.metadata;
+  metadata_[kMetadataFiles] = OpenFilesToJson(files);
+  metadata_[kMetadataHeld] = HeldToJson(RecordHeld(plan_.init, in_image));
+  if (!shared_.empty()) metadata_[kMetadataShared] = SharedMemoryToJson(shared_);
+  if (std::string pipes = PipesToText(RecordPipes(plan_.init)); !pipes.empty())
+    metadata_[kMetadataPipes] = std::move(pipes);
+  if (const auto threads = RecordThreadSettings(plan_.init); !threads.empty())
+    metadata_[kMetadataThreads] = ThreadSettingsToJson(threads);
+  if (!need.why.empty()) metadata_[kMetadataNeedsOurs] = need.why;
+  return observer_.OnWritten(draft_->path(), held);
+}
+
+absl::Status DumpOnce::Finish(const StillHeld& held) {
+  SIDING_ASSIGN_OR_RETURN(const Manifest manifest, draft_->Seal(std::move(metadata_)));
+  SIDING_RETURN_IF_ERROR(FaultAtCriu<"agent.dump.sealed: the image is whole, nobody has been told">());
+  SIDING_RETURN_IF_ERROR(observer_.OnPrepared(manifest, held));
+  SIDING_RETURN_IF_ERROR(FaultAtCriu<"agent.dump.decided: the image is to count">());
+  committing_ = true;
+  const auto remembered = [&]() -> absl::Status {
     SIDING_RETURN_IF_ERROR(
-        FaultAtCriu<"agent.dump.frozen: criu has written everything, the task is frozen">());
-    if (plan.user.as_user) SIDING_RETURN_IF_ERROR(GiveFolder(draft->path(), geteuid(), getegid()));
-    const NeedOfOurs need = FindNeedOfOurs(plan.init);
-    SIDING_RETURN_IF_ERROR(CheckNeed(need, plan.criu.kind));
-    SIDING_ASSIGN_OR_RETURN(
-        shared, SaveSharedMemory(plan.init, plan.account, plan.shared_mark, draft->path(), abandon));
-    SIDING_RETURN_IF_ERROR(
-        FaultAtCriu<"agent.dump.shared: the task's shared memory is in the image, which is not sealed">());
-    FileIds in_image;
-    for (const SharedMemoryFile& file : shared) in_image.insert(file.id);
-    FileContents none;
-    SIDING_ASSIGN_OR_RETURN(const auto files,
-                            RecordOpenFiles(plan.init, plan.contents ? *plan.contents : none, in_image));
-    SIDING_RETURN_IF_ERROR(CheckRecreatedNames(plan.init, plan.account));
-    auto metadata = plan.metadata;
-    metadata[kMetadataFiles] = OpenFilesToJson(files);
-    metadata[kMetadataHeld] = HeldToJson(RecordHeld(plan.init, in_image));
-    if (!shared.empty()) metadata[kMetadataShared] = SharedMemoryToJson(shared);
-    if (std::string pipes = PipesToText(RecordPipes(plan.init)); !pipes.empty())
-      metadata[kMetadataPipes] = std::move(pipes);
-    if (const auto threads = RecordThreadSettings(plan.init); !threads.empty())
-      metadata[kMetadataThreads] = ThreadSettingsToJson(threads);
-    if (!need.why.empty()) metadata[kMetadataNeedsOurs] = need.why;
-    SIDING_RETURN_IF_ERROR(observer.OnWritten(draft->path(), held));
-    SIDING_ASSIGN_OR_RETURN(const Manifest manifest, draft->Seal(std::move(metadata)));
-    SIDING_RETURN_IF_ERROR(FaultAtCriu<"agent.dump.sealed: the image is whole, nobody has been told">());
-    SIDING_RETURN_IF_ERROR(observer.OnPrepared(manifest, held));
-    SIDING_RETURN_IF_ERROR(FaultAtCriu<"agent.dump.decided: the image is to count">());
-    committing = true;
-    const auto remembered = [&]() -> absl::Status {
-      SIDING_RETURN_IF_ERROR(
-          FaultAtCriu<
-              "agent.dump.remembered: that it commits is remembered, the image does not count yet">());
-      return held();
-    };
-    SIDING_RETURN_IF_ERROR(
-        CommitPatiently(*draft, store, plan.key, observer, remembered, held, plan.commit_patience));
-    committed = true;
-    SIDING_RETURN_IF_ERROR(FaultAtCriu<"agent.dump.committed: the image counts, the task is still frozen">());
-    observer.OnCommitted();
-    return absl::OkStatus();
+        FaultAtCriu<
+            "agent.dump.remembered: that it commits is remembered, the image does not count yet">());
+    return held();
   };
+  SIDING_RETURN_IF_ERROR(
+      CommitPatiently(*draft_, store_, plan_.key, observer_, remembered, held, plan_.commit_patience));
+  committed_ = true;
+  SIDING_RETURN_IF_ERROR(
+      FaultAtCriu<"agent.dump.committed: the image counts, nothing has been done to the task yet">());
+  observer_.OnCommitted();
+  return absl::OkStatus();
+}
+
+void DumpOnce::LetGo() {
+  pollfd ended{init_.get(), POLLIN, 0};
+  if (poll(&ended, 1, 0) == 0) repaired_ += EndRepair(plan_.init);
+  EndHold(plan_.hold);
+}
+
+absl::Status DumpOnce::Run() {
+  SIDING_RETURN_IF_ERROR(Begin());
   absl::Status status;
   {
-    const ProgressTeller teller(*draft, observer);
-    status = criu.Dump(dump, post_dump);
+    const ProgressTeller teller(*draft_, observer_);
+    stopped_ = Steady::now();
+    status = criu_.Dump(ForCriu(), [this](const StillHeld& held) -> absl::Status {
+      SIDING_RETURN_IF_ERROR(Capture(held));
+      return plan_.finish_behind ? absl::OkStatus() : Finish(held);
+    });
+    FaultHere<"agent.dump.over: criu has ended">();
+    if (!status.ok() && (!committed_ || plan_.keep_running)) LetGo();
+    if (status.ok() && plan_.finish_behind) {
+      observer_.OnRunsOn(std::chrono::duration_cast<Duration>(Steady::now() - stopped_));
+      status = FaultAt<"agent.dump.behind: the task runs again, its image is not sealed">();
+      if (status.ok()) status = Finish([] { return absl::OkStatus(); });
+    }
   }
-  FaultHere<"agent.dump.over: criu has ended">();
-  if (committed && !plan.keep_running) {
+  return Conclude(std::move(status));
+}
+
+absl::Status DumpOnce::Conclude(absl::Status status) {
+  if (committed_ && !plan_.keep_running) {
     // CRIU died between the commit and the end of the processes. The image counts: what is left ends here.
-    if (!status.ok()) syscall(SYS_pidfd_send_signal, init.get(), SIGKILL, nullptr, 0);
-    pollfd ended{init.get(), POLLIN, 0};
-    if (!shared.empty() && poll(&ended, 1, static_cast<int>(kEndPatience.count() / 1000)) == 1)
-      RemoveSharedMemory(shared, plan.account, plan.shared_mark);
+    if (!status.ok()) syscall(SYS_pidfd_send_signal, init_.get(), SIGKILL, nullptr, 0);
+    pollfd ended{init_.get(), POLLIN, 0};
+    if (!shared_.empty() && poll(&ended, 1, static_cast<int>(kEndPatience.count() / 1000)) == 1)
+      RemoveSharedMemory(shared_, plan_.account, plan_.shared_mark);
     return absl::OkStatus();
   }
-  if (!status.ok()) let_go();
-  if (committed) return absl::OkStatus();
+  if (committed_) return absl::OkStatus();
   // CRIU says that a disk is full, but not which; of other errors it says less.
-  if (!status.ok() && ((!written && absl::IsResourceExhausted(status)) || IsRefusing(draft->path())))
-    status = TierProblem(Annotate(status, "writing to " + draft->path()));
-  status = AfterRepair(status, repaired);
-  const absl::Status untraced = AwaitCriuGone(plan.init, plan.work_folder, kUntracedPatience);
+  if (!status.ok() && ((!written_ && absl::IsResourceExhausted(status)) || IsRefusing(draft_->path())))
+    status = TierProblem(Annotate(status, "writing to " + draft_->path()));
+  status = AfterRepair(status, repaired_);
+  const absl::Status untraced = AwaitCriuGone(plan_.init, plan_.work_folder, kUntracedPatience);
   return untraced.ok() ? status
                        : Reworded(status, absl::StrCat(std::string(untraced.message()), ": ",
                                                        std::string(status.message())));
@@ -202,10 +260,11 @@ absl::Status DumpOnce(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpO
 
 absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpObserver& observer,
                      const std::atomic<bool>& abandon) {
-  absl::Status status = DumpOnce(criu, store, plan, observer, abandon);
+  const auto once = [&] { return DumpOnce(criu, store, plan, observer, abandon).Run(); };
+  absl::Status status = once();
   for (const Duration pause : kPauses) {
     if (!PassesByItself(status) || PollUntil([&] { return abandon.load(); }, pause)) return status;
-    status = DumpOnce(criu, store, plan, observer, abandon);
+    status = once();
   }
   if (!PassesByItself(status)) return status;
   return Reworded(

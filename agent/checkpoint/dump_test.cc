@@ -83,6 +83,7 @@ void End(pid_t pid) {
 class Observer final : public DumpObserver {
  public:
   void OnProgress(Bytes) override {}
+  void OnRunsOn(Duration) override { steps.push_back("runs on"); }
   absl::Status OnPrepared(const Manifest& manifest, const StillHeld&) override {
     steps.push_back("prepared");
     metadata = manifest.metadata;
@@ -315,6 +316,50 @@ TEST_F(RunDumpTest, AFullDiskIsTheTiersProblem) {
 TEST_F(RunDumpTest, AnotherFailureOfCriuIsNot) {
   criu_.before = absl::InternalError("criu: no");
   EXPECT_FALSE(IsTierProblem(Run()));
+}
+
+// It is to keep running, and does so while its image is finished.
+class BehindTest : public RunDumpTest {
+ protected:
+  BehindTest() {
+    plan_.finish_behind = true;
+    criu_.at_the_end = [this] { observer_.steps.push_back("let go"); };
+  }
+};
+
+TEST_F(BehindTest, RunsBeforeItsImageIsWhole) {
+  ASSERT_TRUE(Run().ok());
+  EXPECT_THAT(observer_.steps, ElementsAre("let go", "runs on", "prepared", "committing", "committed"));
+  EXPECT_THAT(Images(), ElementsAre(plan_.key));
+  EXPECT_EQ(observer_.metadata.count(kMetadataFiles), 1u);
+}
+
+TEST_F(BehindTest, ItsImageIsThatOfTheFreeze) {
+  criu_.at_the_end = [this] { criu_.held = absl::UnavailableError("it runs"); };
+  EXPECT_TRUE(Run().ok());
+}
+
+TEST_F(BehindTest, RefusalLeavesNothing) {
+  observer_.decision = absl::AbortedError("called off");
+  EXPECT_TRUE(absl::IsAborted(Run()));
+  EXPECT_THAT(Images(), IsEmpty());
+  EXPECT_FALSE(DraftsLeft());
+}
+
+TEST_F(BehindTest, NothingFollowsWhereCriuDidNotLetGo) {
+  criu_.after = absl::UnavailableError("criu was killed");
+  EXPECT_TRUE(absl::IsUnavailable(Run()));
+  EXPECT_THAT(observer_.steps, ElementsAre("let go"));
+  EXPECT_FALSE(DraftsLeft());
+}
+
+TEST_F(BehindTest, ADiskThatIsFullByThenIsTheTiersProblem) {
+  criu_.at_the_end = [this] {
+    std::filesystem::remove_all(folder_ + "/store/images");
+    std::ofstream(folder_ + "/store/images") << "no folder";
+  };
+  EXPECT_TRUE(IsTierProblem(Run()));
+  EXPECT_FALSE(DraftsLeft());
 }
 
 // No file can be written while it lives.

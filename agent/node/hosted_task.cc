@@ -225,9 +225,10 @@ void HostedTask::Dumper::OnProgress(Bytes done) {
     MutexLock lock(task_.mutex_);
     progress.set_bytes_total(std::max(done.value, task_.record_.report().memory()));
     prepared = task_.machine_.phase() != v1::DUMPING;
-    if (!prepared && Stop().ok())
+    const bool by_criu = !prepared && !task_.record_.report().runs_on();
+    if (!by_criu || Stop().ok())
       stop_since_.reset();
-    else if (!prepared && !stop_since_)
+    else if (!stop_since_)
       stop_since_ = Steady::now();
   }
   if (prepared) return;
@@ -248,6 +249,11 @@ absl::Status HostedTask::Dumper::OnWritten(const std::string& folder, const Stil
   const absl::Status status = rehearse_(folder, has_limit ? most : Duration::max(), stop);
   rehearsing_ = Steady::now() - begun;
   return status;
+}
+
+void HostedTask::Dumper::OnRunsOn(Duration stopped) {
+  MutexLock lock(task_.mutex_);
+  task_.Observe(task::RunsOn{stopped}).IgnoreError();
 }
 
 absl::Status HostedTask::Dumper::OnPrepared(const Manifest& manifest, const StillHeld& held) {

@@ -133,6 +133,7 @@ class HostedTask::Dumper final : public DumpObserver {
 
   void OnProgress(Bytes done) override;
   absl::Status OnWritten(const std::string& folder, const StillHeld& held) override;
+  void OnRunsOn(Duration stopped) override;
   absl::Status OnPrepared(const Manifest& manifest, const StillHeld& held) override;
   absl::Status OnCommitting() override;
   void OnCommitted() override;

@@ -54,6 +54,8 @@ void Task::DoDump(v1::ToAgent command) {
     plan.cgroup = freezer().ShimCgroupPath(outside_);
     plan.hold = freezer().HoldCgroup(outside_);
     plan.keep_running = command.dump().keep_running();
+    // Ranks of a gang wait for each other, and what was taken off GPUs or frozen is put back when all is done.
+    plan.finish_behind = plan.keep_running && spec.nodes() == 1 && !UsesGpus() && !record.dump().was_frozen();
     plan.commit_patience = CommitPatience(spec.nodes(), plan.keep_running);
     plan.user = host_.UserFor(spec);
     if (!spec.command_checksum().empty()) plan.metadata[kMetadataCommand] = spec.command_checksum();
@@ -75,8 +77,9 @@ void Task::DoDump(v1::ToAgent command) {
     return RunDump(*host_.criu, *store, plan, dumper, abandon_);
   };
   absl::Status status = run();
+  const bool runs_on = Record().report().runs_on();
   const auto seen = [&](bool frozen, bool tier_problem) {
-    const bool cut_short = absl::IsUnavailable(status) || abandon_;
+    const bool cut_short = !runs_on && (absl::IsUnavailable(status) || abandon_);
     return task::DumpEnded{frozen, cut_short, std::string(status.message()), tier_problem};
   };
   // It ended just as this began, or meanwhile: its end is told, and not a dump that has failed.

@@ -225,6 +225,7 @@ bool TaskMachine::Move(TaskEvent event, int64_t op) {
   if (!next) return false;
   record_.mutable_report()->set_phase(*next);
   record_.mutable_report()->set_op(op);
+  if (*next != v1::DUMPING && *next != v1::PREPARED) record_.mutable_report()->clear_runs_on();
   return true;
 }
 
@@ -297,6 +298,13 @@ TaskActions TaskMachine::On(const task::SuspendEnded& seen) {
 TaskActions TaskMachine::On(const task::ResumeEnded& seen) {
   if (ended_ || !Move(seen.error.empty() ? E::kRuns : E::kFrozen)) return {};
   if (!seen.error.empty()) Fail(current_.op(), seen.error);
+  return Report();
+}
+
+TaskActions TaskMachine::On(const task::RunsOn& seen) {
+  if (phase() != v1::DUMPING || !record_.dump().keep_running()) return {};
+  record_.mutable_report()->set_runs_on(true);
+  record_.mutable_report()->set_stopped_us(seen.stopped.count());
   return Report();
 }
 
@@ -416,6 +424,7 @@ TaskActions TaskMachine::On(const task::Ended& seen) {
 
 TaskActions TaskMachine::On(const task::FoundAgain& seen) {
   const v1::TaskPhase before = phase();
+  const bool runs_on = record_.report().runs_on();
   if (busy() || !Move(E::kFoundAgain, record_.report().op())) return {};
   if (!seen.same_boot) {
     // Pids from before the reboot mean nothing, and there is nothing to wait for.
@@ -427,7 +436,8 @@ TaskActions TaskMachine::On(const task::FoundAgain& seen) {
     ended_ = true;
     return Begin(TaskWork::kFinalize, {});
   }
-  if (phase() == v1::DUMPING) record_.mutable_dump()->set_cut_short(true);
+  // Where criu had let go of it already, its end was no sudden one.
+  if (phase() == v1::DUMPING && !runs_on) record_.mutable_dump()->set_cut_short(true);
   if (seen.shim == task::FoundAgain::kGone) ended_ = true;
   return Begin(TaskWork::kAdopt, {});
 }

@@ -109,6 +109,9 @@ struct SuspendEnded {
 struct ResumeEnded {
   std::string error;
 };
+struct RunsOn {  // its image is finished behind it
+  Duration stopped;
+};
 struct Prepared {
   int64_t image_bytes;
   std::string image_digest;  // as Manifest::digest
@@ -157,7 +160,7 @@ struct AdoptEnded {
 
 using TaskObservation =
     std::variant<task::StartNotRecorded, task::StartsOver, task::Started, task::StartFailed,
-                 task::SuspendEnded, task::ResumeEnded, task::Prepared, task::Committing,
+                 task::SuspendEnded, task::ResumeEnded, task::RunsOn, task::Prepared, task::Committing,
                  task::CommitNotRecorded, task::Committed, task::DumpEnded, task::SaveTold, task::SaveNotTold,
                  task::SaveEnded, task::KillBegun, task::ShimEnded, task::AgentStops, task::WorkDone,
                  task::Ended, task::FoundAgain, task::AdoptEnded>;
@@ -202,6 +205,7 @@ class TaskMachine {
   TaskActions On(const task::StartFailed& seen);
   TaskActions On(const task::SuspendEnded& seen);
   TaskActions On(const task::ResumeEnded& seen);
+  TaskActions On(const task::RunsOn& seen);
   TaskActions On(const task::Prepared& seen);
   TaskActions On(const task::Committing& seen);
   TaskActions On(const task::CommitNotRecorded& seen);

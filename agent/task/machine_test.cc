@@ -213,6 +213,55 @@ TEST_F(TaskMachineTest, TheDigestOfAnImageIsSaidUntilTheNextOne) {
   EXPECT_EQ(report().image_digest(), "") << "there is no such image";
 }
 
+class FinishedBehindTest : public TaskMachineTest {
+ protected:
+  FinishedBehindTest() {
+    Run();
+    Take(Dump(2, true));
+    seen_ = See(task::RunsOn{900ms});
+  }
+  TaskActions seen_;
+};
+
+TEST_F(FinishedBehindTest, ItIsToldThatTheTaskRuns) {
+  EXPECT_THAT(Kinds(seen_), ElementsAre(A::kRecord, A::kSend));
+  EXPECT_EQ(phase(), v1::DUMPING) << "there is no image yet";
+  EXPECT_TRUE(report().runs_on());
+  See(task::Prepared{100, "digest"});
+  EXPECT_TRUE(report().runs_on());
+}
+
+TEST_F(FinishedBehindTest, HowLongItStoodStillIsSaidUntilTheNextDump) {
+  See(task::Prepared{100, "digest"});
+  Take(Commit(2));
+  See(task::Committing{});
+  See(task::Committed{});
+  See(task::DumpEnded{false, false, ""});
+  See(task::WorkDone{});
+  EXPECT_EQ(phase(), v1::RUNNING);
+  EXPECT_FALSE(report().runs_on());
+  EXPECT_EQ(report().stopped_us(), 900'000);
+  Take(Dump(3, true));
+  EXPECT_EQ(report().stopped_us(), 0);
+}
+
+TEST_F(FinishedBehindTest, ANewAgentDoesNotTakeItForOneThatCriuHoldsStill) {
+  Restart();
+  EXPECT_FALSE(machine_.record().dump().cut_short());
+  See(task::AdoptEnded{false, ""});
+  EXPECT_EQ(phase(), v1::RUNNING);
+  EXPECT_FALSE(report().runs_on());
+  EXPECT_EQ(report().failed_op(), 2);
+}
+
+TEST_F(FinishedBehindTest, OneThatIsToLeaveNeverRunsOn) {
+  See(task::DumpEnded{false, false, "called off"});
+  See(task::WorkDone{});
+  Take(Dump(3));
+  EXPECT_THAT(See(task::RunsOn{1ms}), IsEmpty());
+  EXPECT_FALSE(report().runs_on());
+}
+
 TEST_F(TaskMachineTest, ACommittedDumpEndsTheTask) {
   Run();
   Prepare(10);
@@ -578,6 +627,7 @@ std::vector<TaskObservation> AllObservations() {
           task::SuspendEnded{false, "e"},
           task::ResumeEnded{""},
           task::ResumeEnded{"e"},
+          task::RunsOn{1ms},
           task::Prepared{1, ""},
           task::Committing{},
           task::CommitNotRecorded{},

@@ -45,6 +45,7 @@ bool TakeDump(agent::TaskRecord& record, const v1::ToAgent& order) {
   if (report.phase() != v1::RUNNING && report.phase() != v1::SUSPENDED) return false;
   if (IsBehind(record, order.op())) return false;
   ForgetFailure(report);
+  report.clear_stopped_us();
   agent::DumpRecord& dump = *record.mutable_dump();
   dump.Clear();
   dump.set_op(order.op());

@@ -275,6 +275,7 @@ v1::CheckpointInfo ShowCheckpoint(const CheckpointRecord& checkpoint) {
   view.set_created_us(ToMicros(checkpoint.created));
   view.set_state(ToString(checkpoint.state));
   view.set_note(checkpoint.note);
+  view.set_stopped_us(checkpoint.stopped.count());
   return view;
 }
 

@@ -93,6 +93,7 @@ JobMoved FullMove() {
   move.predicted = FromMicros(1);
   move.bytes = Bytes{2};
   move.started = FromMicros(3);
+  move.stopped = 4ms;
   move.exit_code = 4;
   return move;
 }
@@ -141,7 +142,7 @@ TEST(Codec, NoFieldIsLeftOut) {
        {"event",     "reason",         "nodes",      "checkpoint",    "tier",         "keep_running",
         "for_good",  "request",        "target",     "predicted",     "bytes",        "started",
         "exit_code", "incarnation",    "first_rank", "through_ram",   "without_save", "interrupted",
-        "found",     "gpu_state_lost", "over_limit", "from_beginning"}) {
+        "found",     "gpu_state_lost", "over_limit", "from_beginning", "stopped"}) {
     EXPECT_THAT(text, HasSubstr(std::string("\"") + field + "\""));
   }
 }

@@ -17,7 +17,7 @@ RUN = os.environ.setdefault("SIDING_MATRIX_RUN", str(os.getpid()))
 PLAY_OF = {
     "agent.found": "restart", "agent.adopt": "restart", "agent.kill": "others", "agent.killed": "others", "agent.save": "others",
     "agent.saved": "others", "agent.gpu.drain": "gpu", "agent.gpu.drained": "gpu", "agent.gpu.refill": "gpu",
-    "agent.gpu.refilled": "gpu",
+    "agent.gpu.refilled": "gpu", "agent.dump.behind": "saved",
 }
 # Points that need what a small cluster has not; what tries them.
 ELSEWHERE = {"store.set-aside": "directory_store_test", "kubernetes.request.accepted": "kubernetes_request_test",
@@ -28,7 +28,7 @@ ELSEWHERE |= {f"agent.pod.{point}": "agent_node_pod_test" for point in (
     "suspended", "thawed")}
 # Steps that are delayed beyond the dump's deadline as well: those up to the decision that the image counts.
 LATE_AT = ("agent.dump", "agent.dump.draft", "agent.dump.ready", "criu.dump", "criu.dump.step", "agent.dump.frozen",
-           "agent.dump.sealed", "agent.dump.prepared")
+           "agent.dump.behind", "agent.dump.sealed", "agent.dump.prepared")
 # How many of the first times that a point is reached are tried, where it is reached often. Else the first.
 TIMES = {
     "engine.decided": 18, "engine.recorded": 18, "engine.order": 12, "agent.order": 4, "agent.record": 8, "agent.recorded": 8,
@@ -36,7 +36,7 @@ TIMES = {
 }
 # Those of the full matrix that a test runs each time.
 SELECTION = ("engine.recorded=kill@4", "journal.committed=kill", "journal.commit=error", "engine.order=kill@3", "engine.grant=kill",
-             "agent.start.shim=kill", "shim.running=kill", "agent.dump.sealed=kill", "agent.dump.frozen=kill-criu",
+             "agent.start.shim=kill", "shim.running=kill", "agent.dump.sealed=kill", "agent.dump.frozen=kill-criu", "agent.dump.behind=kill",
              "agent.dump.prepared=kill-criu", "agent.dump.remembered=kill", "agent.dump.committed=kill", "store.moved=error",
              "agent.suspend.frozen=kill", "agent.resume.thawed=error", "criu.dump.step=kill-criu@2", "criu.restore.step=kill-criu", "agent.restore.verified=kill",
              "agent.adopt=kill", "agent.forget=kill", "agent.tmpdir=kill", "store.trashed=kill", "shim.ended=kill", "agent.record=error@3",

@@ -233,4 +233,18 @@ class Gpu(Play):
         self.request(2, "--gpus", 1)
 
 
-PLAYS = {"main": Main, "restart": Restart, "others": Others, "gpu": Gpu}
+class Saved(Play):
+    """A job gets an image and runs on while that is finished; then it makes way, and comes back."""
+
+    nodes = 1
+
+    def begin(self):
+        number = self.submit("solo", "--preemptible=checkpoint")
+        self.wait_for_work("solo")
+        self.cluster.patiently(lambda: self.cluster.ctl("checkpoint", number))  # again, if the first has failed
+
+    def preempt(self):
+        self.request(1)
+
+
+PLAYS = {"main": Main, "restart": Restart, "others": Others, "gpu": Gpu, "saved": Saved}

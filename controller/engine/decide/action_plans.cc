@@ -162,7 +162,10 @@ absl::StatusOr<ActionPlans::Effect> ActionPlans::PlanHand(const Caller& caller, 
   plan.bytes = cluster_.ImageOf(job);
   // As the order itself predicts it, but that it may begin later.
   const Time written = begins + (move.predicted - now);
-  const Duration stopped = move.predicted - now - move.notice, back = times.restore + times.refill;
+  const Duration writing = move.predicted - now - move.notice, back = times.restore + times.refill;
+  // One that is to run on does so while most of that is done, as far as its last image shows.
+  const Duration last = move.keep_running ? cluster_.LastStop(job) : Duration(0);
+  const Duration stopped = last > Duration(0) ? std::min(last, writing) : writing;
   (move.keep_running ? effect.busy : effect.gone) = written;
   plan.loss_node_seconds = NodeSeconds(job, stopped + (move.keep_running ? times.refill : back));
   plan.done = order.verb == HandVerb::kMigrate ? written + back : written;

@@ -86,6 +86,19 @@ TEST_F(ActionPlansTest, ACheckpointCostsTheTimeForWhichTheJobStandsStill) {
   EXPECT_DOUBLE_EQ(PlanOf(Hand(job, HandVerb::kCheckpoint)).loss_node_seconds, 1);
 }
 
+TEST_F(ActionPlansTest, WhichItsLastImageShows) {
+  AddNodes({"a"});
+  cluster_.memory = 1'000'000'000;
+  cluster_.stopped = 250ms;
+  const JobId job = Running();
+  ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+  Settle();
+  const ActionPlan plan = PlanOf(Hand(job, HandVerb::kCheckpoint));
+  EXPECT_DOUBLE_EQ(plan.loss_node_seconds, 0.25);
+  EXPECT_EQ(plan.done - plan.made, 1s);
+  EXPECT_DOUBLE_EQ(PlanOf(Hand(job, HandVerb::kVacate)).loss_node_seconds, 2);
+}
+
 TEST_F(ActionPlansTest, AKillCostsAllThatTheJobHasDone) {
   AddNodes({"a"});
   const JobId job = Running();

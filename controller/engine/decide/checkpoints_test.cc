@@ -218,6 +218,20 @@ TEST_F(KeptCheckpointsTest, AfterARestartItIsStillKnown) {
   EXPECT_EQ(DigestOf("1.1"), digest);
 }
 
+TEST_F(KeptCheckpointsTest, ForHowLongItStoppedTheJobIsKept) {
+  cluster_.stopped = 40ms;
+  const JobId job = JobWithCheckpoints(1, 1);
+  const auto stopped = [&] {
+    Duration stopped{0};
+    engine_->Read([&](const ClusterState& s) { stopped = s.checkpoints.at(CheckpointId("1.1")).stopped; });
+    return stopped;
+  };
+  EXPECT_EQ(stopped(), 40ms);
+  EXPECT_EQ(SaidOf(job, "the job continued, it had stopped for " + FormatDuration(40ms)), 1);
+  StartController();
+  EXPECT_EQ(stopped(), 40ms);
+}
+
 TEST_F(KeptCheckpointsTest, AParkedJobWhoseOnlyImageIsDamagedStartsFromTheBeginning) {
   const JobId job = JobWithCheckpoints(0, 2);
   ASSERT_TRUE(engine_->Cordon(kRoot, NodeId("a"), true).ok());

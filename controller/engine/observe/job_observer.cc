@@ -334,8 +334,9 @@ bool JobObserver::ObserveCommit(const JobRecord& job) {
     JobMoved done = Moved(job.current.keep_running ? JobEvent::kContinued : JobEvent::kReleased);
     // Only now: a rank whose agent went away before its commit has been dumped again.
     for (int rank : cluster_.LiveRanks(job)) {
-      const std::string& digest = cluster_.Seen(job, rank).report.image_digest();
-      if (!digest.empty()) done.digests[rank] = digest;
+      const v1::TaskReport& report = cluster_.Seen(job, rank).report;
+      if (!report.image_digest().empty()) done.digests[rank] = report.image_digest();
+      done.stopped = std::max(done.stopped, Duration(report.stopped_us()));
     }
     NoteImagesWritten(job);
     recorder_.Move(job, std::move(done));

@@ -492,6 +492,7 @@ class Applier {
     CheckpointRecord& checkpoint = state_.checkpoints[job.current.checkpoint];
     checkpoint.state = CheckpointState::kGood;
     checkpoint.digests = e.digests;
+    checkpoint.stopped = e.stopped;
     checkpoint.exited = job.exited;
     job.checkpoints.push_back(checkpoint.id);
     job.durable_at = checkpoint.created;

@@ -262,6 +262,12 @@ Bytes ClusterView::ImageOf(const JobRecord& job, int rank) const {
   return std::max({Bytes{report.memory() + report.gpu_memory()}, LastImage(job), Bytes{1}});
 }
 
+Duration ClusterView::LastStop(const JobRecord& job) const {
+  if (job.checkpoints.empty()) return Duration(0);
+  const auto newest = state_.checkpoints.find(job.checkpoints.back());
+  return newest == state_.checkpoints.end() ? Duration(0) : newest->second.stopped;
+}
+
 Duration ClusterView::TimeToDump(const JobRecord& job, Tier tier) const {
   Duration longest{0};
   for (int rank : LiveRanks(job)) {

@@ -1,0 +1,107 @@
+#!/usr/bin/python3
+"""A job that gets an image and keeps running runs again as soon as all of the image is written: it is synced, and counts, behind it."""
+
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
+from case import ClusterCase, wait_for  # noqa: E402
+from machines import Machines  # noqa: E402
+
+
+class FinishedBehind(ClusterCase):
+    """The agent stops with the first image, which is not synced yet, until it is let go."""
+
+    nodes = ("machine1",)
+    point = "agent.dump.behind"
+
+    def make_cluster(self):
+        cluster = Machines(self.nodes, self.slots, policy=self.policy)
+        self.hold = cluster.dir / "hold"
+        cluster.variables["machine1"] = {"SIDING_FAULT": f"{self.point}=hold={self.hold}"}
+        return cluster
+
+    def setUp(self):
+        super().setUp()
+        self.job = self.counter(8)
+        self.wait_counting(self.job)
+        self.cluster.ctl("checkpoint", "--no-wait", self.job)
+        wait_for("the job to run beside its image", lambda: (
+            f"fault: {self.point}=hold" in (self.cluster.logs / "agent-machine1.log").read_text()))
+
+    def let_go(self):
+        self.hold.touch()
+
+    def lines(self):
+        return (self.outputs() / f"{self.job}.0").read_text().count("\n")
+
+    def runs_on(self):
+        self.wait_counting(self.job, lines=self.lines() + 20)
+
+    def checkpoints(self):
+        return {c["id"]: c for c in self.cluster.ctl("checkpoints", "list").get("checkpoints", [])}
+
+    def finish(self):
+        self.let_go()
+        self.cluster.wait_event(self.job, "continued")
+        return self.checkpoints()[f"{self.job}.1"]
+
+    def test_it_runs_and_there_is_no_image_yet(self):
+        self.runs_on()
+        self.assertEqual(self.cluster.state(self.job), "dumping")
+        self.assertNotEqual(self.checkpoints().get(f"{self.job}.1", {}).get("state"), "good")
+        checkpoint = self.finish()
+        self.assertEqual(checkpoint["state"], "good")
+        self.assertGreater(int(checkpoint["stopped_us"]), 0)
+        self.assertTrue(self.cluster.ctl("checkpoints", "verify", checkpoint["id"])["good"])
+        self.assert_counted(self.job)
+
+    def test_it_goes_on_from_where_it_was_stopped(self):
+        self.runs_on()
+        before = self.lines()
+        self.finish()
+        self.cluster.cut_power("machine1")
+        self.cluster.start_machine("machine1")
+        self.cluster.wait_event(self.job, "restored")
+        self.wait_counting(self.job, lines=before)
+        self.assert_counted(self.job)
+
+    def test_an_agent_that_dies_meanwhile_takes_only_the_image_with_it(self):
+        self.runs_on()
+        self.cluster.kill9_agent("machine1")
+        self.runs_on_alone()
+        self.let_go()
+        self.cluster.start_agent("machine1")
+        self.cluster.wait_event(self.job, "dump-failed")
+        self.cluster.wait_state(self.job, "running")
+        self.cluster.ctl("checkpoint", self.job)
+        self.assertEqual([c["state"] for c in self.checkpoints().values()].count("good"), 1)
+        self.assert_counted(self.job)
+
+    def runs_on_alone(self):
+        more = self.lines() + 20
+        wait_for("the job to run without an agent", lambda: self.lines() >= more)
+
+    def test_it_may_end_meanwhile(self):
+        self.end_alone(self.job)
+        self.let_go()
+        self.cluster.wait_state(self.job, "done")
+        self.assert_counted(self.job)
+
+    def test_it_makes_way_meanwhile(self):
+        express = self.express()
+        self.let_go()
+        self.assert_in_time(express)
+        self.cluster.wait_event(self.job, "restored")
+        self.assert_counted(self.job)
+
+    def test_a_kill_does_not_wait_for_the_image(self):
+        self.cluster.ctl("kill", "--no-wait", self.job)
+        wait_for("the job to be gone", lambda: not self.cluster.task_processes())
+        self.let_go()
+        self.cluster.wait_state(self.job, "cancelled")
+
+
+if __name__ == "__main__":
+    unittest.main()

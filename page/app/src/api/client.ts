@@ -88,16 +88,16 @@ const get = <K extends keyof Answers>(type: K, path: string, outer?: AbortSignal
 export const readSite = (signal?: AbortSignal): Promise<SiteInfo & Dated> => get('SiteInfo', '/site', signal);
 export const readPolicy = (signal?: AbortSignal): Promise<PolicyInForce & Dated> => get('PolicyInForce', '/policy', signal);
 export const readNodes = (signal?: AbortSignal): Promise<ListNodesResponse & Dated> => get('ListNodesResponse', '/nodes', signal);
-type Jobs = {jobs: Job[]} & Dated;
+export type Jobs = {jobs: Job[]} & Dated;
 
 // Answers the whole list each time. Of two questions at a time each has its own answer, whichever comes first.
-function listReader(path: string): (signal?: AbortSignal) => Promise<Jobs> {
+export function listReader(path: string): (signal?: AbortSignal) => Promise<Jobs> {
   let list = NO_LIST;
   return async signal => {
     const known = list, after = known.version === '' ? '' : `&after=${encodeURIComponent(known.version)}`;
     const {asOfMs, ...changes} = await get('JobChanges', path + after, signal);
-    list = withChanges(known, changes);
-    return {jobs: [...list.jobs.values()], asOfMs};
+    const now = list = withChanges(known, changes);
+    return {jobs: [...now.jobs.values()], asOfMs};
   };
 }
 

@@ -72,7 +72,8 @@ std::string ChangingList::Text(bool whole, int64_t since) const {
   for (const Kept& kept : kept_) {
     if (whole || kept.changed > since) changed.push_back(&kept.entry.json);
   }
-  std::string json = absl::StrCat("{\"version\":\"", version_, "\",\"whole\":", whole ? "true" : "false", ",\"jobs\":[");
+  std::string json =
+      absl::StrCat("{\"version\":\"", version_, "\",\"whole\":", whole ? "true" : "false", ",\"jobs\":[");
   json.reserve(json.size() + (whole ? bytes_ + kept_.size() : 0) + 16);
   AppendEach(changed, json);
   json += "],\"gone\":[";

@@ -1,9 +1,9 @@
-// A list as its reader is told it: each entry as JSON, with the version in which it was last another one. Whoever
-// has been told a version is told what is different since.
+// A list as its reader is told it: each entry as JSON, with the version in which it was last another one.
+// Whoever has been told a version is told what is different since.
 //
 // What is compared is what would be answered, and not what has happened: whatever changes an answer, be it an
-// event, a report of an agent, another policy or another controller, is found in the same way, and nothing that
-// this reader may not see takes part.
+// event, a report of an agent, another policy or another controller, is found in the same way, and nothing
+// that this reader may not see takes part.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,8 @@ class ChangingList {
   void Update(std::vector<Entry> entries);
 
   const std::string& version() const { return version_; }
-  // v1::JobChanges as JSON. Changes(): nothing if that is not known, or if it is not much less than the whole.
+  // v1::JobChanges as JSON. Changes(): nothing if that is not known, or if it is not much less than the
+  // whole.
   std::string Whole() const;
   std::optional<std::string> Changes(const std::string& since) const;
 

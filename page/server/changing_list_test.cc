@@ -139,8 +139,8 @@ TEST_F(ChangingListTest, VersionsOfAnotherListAreNotKnown) {
 TEST_F(ChangingListTest, WhatIsNoVersionIsNotKnown) {
   Set(Many());
   const std::string name = list_.version().substr(0, list_.version().size() - 1);
-  for (const std::string& version :
-       {std::string(), std::string("x"), name, name + "x", name + "2", name + "-1", name + "99999999999999999999"})
+  for (const std::string& version : {std::string(), std::string("x"), name, name + "x", name + "2",
+                                     name + "-1", name + "99999999999999999999"})
     EXPECT_EQ(list_.Changes(version), std::nullopt) << version;
 }
 TEST_F(ChangingListTest, WhoSleptUntilWhatHasGoneIsForgottenIsToldTheWhole) {
@@ -168,7 +168,8 @@ TEST_F(ChangingListTest, EveryReaderEndsWithTheListAsItIs) {
   for (int step = 0; step < 3000; ++step) {
     for (int i = up_to(4); i > 0; --i) {
       const int64_t id = 1 + up_to(60);
-      up_to(3) == 0 ? static_cast<void>(names.erase(id)) : static_cast<void>(names[id] = absl::StrCat(up_to(3)));
+      up_to(3) == 0 ? static_cast<void>(names.erase(id))
+                    : static_cast<void>(names[id] = absl::StrCat(up_to(3)));
     }
     Set(names);
     Reader& reader = readers[static_cast<size_t>(up_to(5))];

@@ -1,6 +1,6 @@
-// Messages as JSON, as protobuf has it, with the names of the proto: 64-bit numbers are strings, and what has its
-// default is there too. Protobuf's own writer looks each type up by its name, and takes ten times as long: with
-// ten thousand jobs that was most of what a page cost.
+// Messages as JSON, as protobuf has it, with the names of the proto: 64-bit numbers are strings, and what has
+// its default is there too. Protobuf's own writer looks each type up by its name, and takes ten times as
+// long: with ten thousand jobs that was most of what a page cost.
 #pragma once
 
 #include <string>

@@ -47,14 +47,17 @@ class Filler {
         return repeated ? to.AddInt32(&message, &field, static_cast<int32_t>(number))
                         : to.SetInt32(&message, &field, static_cast<int32_t>(number));
       case FieldDescriptor::CPPTYPE_UINT32:
-        return repeated ? to.AddUInt32(&message, &field, UINT32_MAX) : to.SetUInt32(&message, &field, UINT32_MAX);
+        return repeated ? to.AddUInt32(&message, &field, UINT32_MAX)
+                        : to.SetUInt32(&message, &field, UINT32_MAX);
       case FieldDescriptor::CPPTYPE_INT64:
         return repeated ? to.AddInt64(&message, &field, INT64_MIN + next_)
                         : to.SetInt64(&message, &field, INT64_MIN + next_);
       case FieldDescriptor::CPPTYPE_UINT64:
-        return repeated ? to.AddUInt64(&message, &field, UINT64_MAX) : to.SetUInt64(&message, &field, UINT64_MAX);
+        return repeated ? to.AddUInt64(&message, &field, UINT64_MAX)
+                        : to.SetUInt64(&message, &field, UINT64_MAX);
       case FieldDescriptor::CPPTYPE_DOUBLE:
-        return repeated ? to.AddDouble(&message, &field, 0.1 * next_) : to.SetDouble(&message, &field, 1e30 / next_);
+        return repeated ? to.AddDouble(&message, &field, 0.1 * next_)
+                        : to.SetDouble(&message, &field, 1e30 / next_);
       case FieldDescriptor::CPPTYPE_FLOAT:
         return repeated ? to.AddFloat(&message, &field, 0.5) : to.SetFloat(&message, &field, 0.5);
       case FieldDescriptor::CPPTYPE_BOOL:
@@ -70,7 +73,8 @@ class Filler {
         return repeated ? to.AddString(&message, &field, text) : to.SetString(&message, &field, text);
       }
       case FieldDescriptor::CPPTYPE_MESSAGE:
-        if (depth < 6) Fill(repeated ? *to.AddMessage(&message, &field) : *to.MutableMessage(&message, &field), depth + 1);
+        if (depth < 6)
+          Fill(repeated ? *to.AddMessage(&message, &field) : *to.MutableMessage(&message, &field), depth + 1);
     }
   }
 
@@ -78,15 +82,16 @@ class Filler {
 };
 
 TEST(JsonTest, EachMessageIsAsProtobufHasIt) {
-  for (const auto* file : {v1::Job::descriptor()->file(), v1::JobSpec::descriptor()->file(), v1::TaskReport::descriptor()->file()}) {
+  for (const auto* file : {v1::Job::descriptor()->file(), v1::JobSpec::descriptor()->file(),
+                           v1::TaskReport::descriptor()->file()}) {
     for (int i = 0; i < file->message_type_count(); ++i) {
-      const std::unique_ptr<Message> message(google::protobuf::MessageFactory::generated_factory()
-                                                 ->GetPrototype(file->message_type(i))
-                                                 ->New());
+      const std::unique_ptr<Message> message(
+          google::protobuf::MessageFactory::generated_factory()->GetPrototype(file->message_type(i))->New());
       EXPECT_EQ(json::parse(ToJson(*message)), json::parse(AsProtobufHasIt(*message)))
           << "empty " << message->GetTypeName();
       Filler().Fill(*message);
-      EXPECT_EQ(json::parse(ToJson(*message)), json::parse(AsProtobufHasIt(*message))) << message->GetTypeName();
+      EXPECT_EQ(json::parse(ToJson(*message)), json::parse(AsProtobufHasIt(*message)))
+          << message->GetTypeName();
     }
   }
 }
@@ -111,7 +116,9 @@ TEST(JsonTest, WhatIsNoTextIsMarked) {
     return json::parse(answer).get<std::string>();
   };
   const std::string mark = "\xef\xbf\xbd";
-  EXPECT_EQ(told("a\xff" "b"), "a" + mark + "b");
+  EXPECT_EQ(told("a\xff"
+                 "b"),
+            "a" + mark + "b");
   EXPECT_EQ(told("\xc3"), mark) << "cut";
   EXPECT_EQ(told("\xc0\xaf"), mark + mark) << "longer than it needs to be";
   EXPECT_EQ(told("\xe0\x80\xaf"), mark + mark + mark);

@@ -1,6 +1,7 @@
 #include "page/server/lists.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -34,7 +35,8 @@ absl::StatusOr<Snapshot> Lists::Of(const std::string& key, const std::string& si
     for (const v1::Job& job : jobs.jobs()) entries.push_back({job.id(), ToJson(job)});
     kept.list.Update(std::move(entries));
     kept.since = began;
-    kept.until = snapshots_.Until(began);
+    const Time made = clock_.Now();
+    kept.until = std::max(snapshots_.Until(began), made + std::min<Duration>(kShare * (made - began), kWait));
   }
   const std::string& version = kept.list.version();
   std::optional<std::string> changes = kept.list.Changes(since);

@@ -1,8 +1,9 @@
 // Lists of jobs, each asked for at most once in a moment: of one list everybody who asks is told what is
-// different since he was told of it last, and the whole the first time. With many open pages, and ten thousand
-// jobs of which one has changed, the others are then neither written again nor sent.
+// different since he was told of it last, and the whole the first time. With many open pages, and ten
+// thousand jobs of which one has changed, the others are then neither written again nor sent.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <map>
@@ -24,12 +25,17 @@ class Lists {
   // Both must outlive it.
   Lists(const Clock& clock, Snapshots& snapshots) : clock_(clock), snapshots_(snapshots) {}
 
-  // v1::JobChanges of the list `key` since that version of it (empty: the whole). `ask` says what is in it now;
-  // it is called if that is not known from a moment ago, and others wait meanwhile. Errors are not kept. The
-  // tag is the version's name, for an answer to one address with the same version is the same.
+  // v1::JobChanges of the list `key` since that version of it (empty: the whole). `ask` says what is in it
+  // now; it is called if that is not known from a moment ago, and others wait meanwhile. Errors are not kept.
+  // The tag is the version's name, for an answer to one address with the same version is the same.
   absl::StatusOr<Snapshot> Of(const std::string& key, const std::string& since,
                               const std::function<absl::StatusOr<v1::ListJobsResponse>()>& ask);
 
+  // So much more time than it takes to ask for a list goes by until it is asked for again: what all open
+  // pages cost together is no more than a fortieth of a core, where a list does not take very long. But
+  // nobody waits longer than kWait for news because of that.
+  static constexpr int kShare = 39;
+  static constexpr Duration kWait = std::chrono::seconds(4);
   // So many lists are kept, and none for which nobody has asked for so long.
   static constexpr size_t kMost = 4;
   static constexpr Duration kForgotten = std::chrono::minutes(10);

@@ -69,15 +69,32 @@ TEST_F(ListsTest, HoweverManyAskInAMomentItIsAskedForOnce) {
 }
 TEST_F(ListsTest, WhatIsKeptIsAsOldAsItSays) {
   const Time began = clock_.Now();
-  cost_ = 100ms;
+  cost_ = 50ms;
   const std::string first = Told("")["version"];
-  clock_.Advance(500ms);
+  clock_.Advance(Lists::kShare * cost_ - 1ms);
   EXPECT_EQ(Of("jobs", "")->since, began);
   EXPECT_EQ(Of("jobs", first)->since, began);
-  clock_.Advance(Snapshots::kShare * cost_ - 500ms);
+  clock_.Advance(1ms);
   const Time later = clock_.Now();
   EXPECT_EQ(Of("jobs", first)->since, later);
   EXPECT_EQ(Of("jobs", "")->since, later) << "though it is not another one";
+}
+TEST_F(ListsTest, NobodyWaitsLongForNews) {
+  const auto good_for = [&](Duration cost) {
+    cost_ = cost;
+    const std::string key = absl::StrCat("jobs ", cost / 1ms);
+    Told("", key);
+    Duration passed{0};
+    for (const int asked = asked_; asked_ == asked; Told("", key)) {
+      clock_.Advance(50ms);
+      passed += 50ms;
+    }
+    return passed;
+  };
+  EXPECT_EQ(good_for(0ms), 1s) << "a moment";
+  EXPECT_EQ(good_for(50ms), Lists::kShare * 50ms);
+  EXPECT_EQ(good_for(200ms), Lists::kWait);
+  EXPECT_EQ(good_for(2s), Snapshots::kShare * 2s) << "else it did nothing else";
 }
 TEST_F(ListsTest, TheWholeIsEncodedOnceForAll) { EXPECT_EQ(Of("jobs", "")->body, Of("jobs", "")->body); }
 TEST_F(ListsTest, TheTagIsTheVersions) {

@@ -37,7 +37,9 @@ class PageTest : public CallsTest {
     headers.emplace_back("Host", "localhost");
     return page_.Answer({.method = "GET", .path = path, .headers = std::move(headers)});
   }
-  json Shown(const std::string& path, HttpFields query = {}) { return ShownBy(page_, path, std::move(query)); }
+  json Shown(const std::string& path, HttpFields query = {}) {
+    return ShownBy(page_, path, std::move(query));
+  }
   static json ShownBy(Page& page, const std::string& path, HttpFields query = {}) {
     const HttpResponse response = page.Answer(
         {.method = "GET", .path = path, .query = std::move(query), .headers = {{"Host", "localhost"}}});

@@ -210,9 +210,10 @@ Answer ReadPath(const HttpRequest& request, const std::vector<std::string>& path
       return found->second;
     }
   }
-  return Refusal{404,
-                 absl::StrCat("'", Cut(request.path), "' is not known; expected ", kRoot,
-                              "jobs, jobs/changes, jobs/ID, jobs/ID/plans, nodes, checkpoints, events, policy or site")};
+  return Refusal{
+      404,
+      absl::StrCat("'", Cut(request.path), "' is not known; expected ", kRoot,
+                   "jobs, jobs/changes, jobs/ID, jobs/ID/plans, nodes, checkpoints, events, policy or site")};
 }
 
 }  // namespace

@@ -33,7 +33,9 @@ struct FollowEvents {
 };
 
 struct Question {
-  std::variant<ListJobs, ListJobChanges, ExplainJob, ListCheckpoints, ListNodes, ShowSite, ShowPolicy, FollowEvents> what;
+  std::variant<ListJobs, ListJobChanges, ExplainJob, ListCheckpoints, ListNodes, ShowSite, ShowPolicy,
+               FollowEvents>
+      what;
   // The same for all that ask the same.
   std::string key;
 };

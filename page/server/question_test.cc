@@ -83,7 +83,8 @@ TEST(QuestionTest, WhatCannotBeReadNamesWhatWasExpected) {
   EXPECT_EQ(WhyRefused(Get("/api/v1/jobs/changes", {{"all", "yes"}})), "400 all: expected true or false");
   EXPECT_EQ(WhyRefused(Get("/api/v1/jobs/changes", {{"after", "a"}, {"after", "b"}})),
             "400 after: expected one version");
-  EXPECT_EQ(WhyRefused(Get("/api/v1/jobs", {{"after", "a"}})), "400 'after': expected all, brief, state, user");
+  EXPECT_EQ(WhyRefused(Get("/api/v1/jobs", {{"after", "a"}})),
+            "400 'after': expected all, brief, state, user");
   EXPECT_EQ(WhyRefused(Get("/api/v1/nodes", {{"x", ""}})), "400 'x': expected nothing after ?");
   EXPECT_EQ(WhyRefused(Get("/api/v1/jobs", {{"user", "%4"}})), "400 'user=%4': expected %XX after %");
   EXPECT_EQ(WhyRefused(Get("/api/v1/j%obs")), "400 '/api/v1/j%obs': expected %XX after %");

@@ -43,9 +43,8 @@ class Snapshots {
   // Until when what was begun to be made then, and is made now, is good.
   Time Until(Time began) const;
 
-  // So much more time than in making answers to one question goes by between them: however many pages ask,
-  // and however large the cluster is, one question takes no more than a fortieth of a core.
-  static constexpr int kShare = 39;
+  // So much more time than in making answers to one question goes by between them.
+  static constexpr int kShare = 4;
 
  private:
   absl::Status CheckUnread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -213,7 +213,7 @@ Answer ReadPath(const HttpRequest& request, const std::vector<std::string>& path
   return Refusal{
       404,
       absl::StrCat("'", Cut(request.path), "' is not known; expected ", kRoot,
-                   "jobs, jobs/changes, jobs/ID, jobs/ID/plans, nodes, checkpoints, events, policy or site")};
+                   "jobs, jobs/ID, jobs/ID/plans, jobs/changes, nodes, checkpoints, events, policy or site")};
 }
 
 }  // namespace

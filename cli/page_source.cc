@@ -12,6 +12,9 @@ namespace {
 
 using Stub = Controllers::Stub;
 
+// It says how far the controller has looked, and nothing else.
+bool IsMark(const v1::Event& event) { return event.kind().empty(); }
+
 void LookOnce(Controllers& controllers) {
   controllers.Outlast(Duration(0), [](const absl::Status&) {});
 }
@@ -38,6 +41,7 @@ void LiveEvents::Read(int64_t after) {
   v1::EventsRequest request;
   request.set_follow(true);
   request.set_after_seq(after);
+  request.set_marks(true);
   const auto read = [&](Stub& stub, grpc::ClientContext& context) {
     const auto reader = stub.Events(&context, request);
     v1::Event event;
@@ -79,7 +83,7 @@ absl::StatusOr<page::Source::Part> LiveEvents::Take(Duration wait) {
   page::Source::Part part;
   while (!kept_.empty() && part.events.size() < page::Source::kMostEvents) {
     position_ = kept_.front().seq();
-    part.events.push_back(std::move(kept_.front()));
+    if (!IsMark(kept_.front())) part.events.push_back(std::move(kept_.front()));
     kept_.pop_front();
   }
   part.next = position_;
@@ -173,6 +177,7 @@ absl::Status PageSource::Here() {
 absl::StatusOr<page::Source::Part> PageSource::EarlierEvents(int64_t after) {
   v1::EventsRequest request;
   request.set_after_seq(after);
+  request.set_marks(true);
   Part part;
   const auto read = [&](Stub& stub, grpc::ClientContext& context) {
     SetDeadline(context);
@@ -181,7 +186,7 @@ absl::StatusOr<page::Source::Part> PageSource::EarlierEvents(int64_t after) {
     v1::Event event;
     while (part.events.size() < kMostEvents && reader->Read(&event)) {
       part.next = event.seq();
-      part.events.push_back(event);
+      if (!IsMark(event)) part.events.push_back(event);
     }
     part.more = part.events.size() == kMostEvents;
     if (part.more) context.TryCancel();
@@ -189,7 +194,7 @@ absl::StatusOr<page::Source::Part> PageSource::EarlierEvents(int64_t after) {
     return part.more ? grpc::Status::OK : status;
   };
   const absl::Status status = earlier_.Call(read, Repeat::kYes);
-  if (absl::IsDeadlineExceeded(status) && !part.events.empty()) {
+  if (absl::IsDeadlineExceeded(status) && part.next > after) {
     part.more = true;
     return part;
   }

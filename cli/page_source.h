@@ -74,7 +74,7 @@ class PageSource final : public page::Source {
  private:
   std::shared_ptr<LiveEvents> live() const;
   // From before those that are live, for a page that comes back. What has come when it takes too long is a
-  // part. kDeadlineExceeded: nothing has; the stream does not say how far the controller has looked.
+  // part, were it only how far the controller has looked. kDeadlineExceeded: nothing has.
   absl::StatusOr<Part> EarlierEvents(int64_t after);
 
   template <class Request, class Response>

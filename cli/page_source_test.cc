@@ -42,6 +42,8 @@ class Followed final : public v1::Siding::Service {
       for (; seq < newest_; ++seq) {
         v1::Event event;
         event.set_seq(seq + 1);
+        if (!hides_) event.set_kind("note");
+        if (hides_ && !request->marks()) continue;
         if (!writer->Write(event)) return grpc::Status::OK;
       }
       if (!request->follow() && !hangs_) break;
@@ -65,6 +67,11 @@ class Followed final : public v1::Siding::Service {
     MutexLock lock(mutex_);
     newest_ = newest;
     changed_.NotifyAll();
+  }
+  // Its events are not for this caller's eyes; how far it has looked it says to those who ask for it.
+  void Hide() {
+    MutexLock lock(mutex_);
+    hides_ = true;
   }
   void SetStandsBy(bool stands_by) {
     MutexLock lock(mutex_);
@@ -95,6 +102,7 @@ class Followed final : public v1::Siding::Service {
   int64_t newest_ ABSL_GUARDED_BY(mutex_) = 5;
   bool stands_by_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool hides_ ABSL_GUARDED_BY(mutex_) = false;
   bool hangs_ ABSL_GUARDED_BY(mutex_) = false;
   bool asked_ ABSL_GUARDED_BY(mutex_) = false;
   int followers_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -201,6 +209,36 @@ TEST_F(PageSourceTest, WhatHasComeOfEarlierEventsWhenItTakesTooLongIsAPart) {
   EXPECT_EQ(part->events.size(), static_cast<size_t>(part->next - 2));
   EXPECT_GT(part->next, 2);
   EXPECT_TRUE(part->more);
+}
+// Whoever comes back is to go on from there, and not from where it began: it might never come to the end.
+TEST_F(PageSourceTest, WhereNoneOfEarlierEventsIsForHisEyesAPartSaysHowFarItHasLooked) {
+  PageSource source({.controller = folder_ + "/a"}, std::chrono::seconds(1));
+  ASSERT_TRUE(source.NewestEvent().ok());
+  first_->controller.Hide();
+  const auto whole = source.EventsAfter(2, Duration(0));
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_THAT(whole->events, IsEmpty());
+  EXPECT_EQ(whole->next, 5);
+  first_->controller.Hang();
+  auto part = source.EventsAfter(2, Duration(0));
+  for (int i = 0; i < 20 && !part.ok(); ++i) part = source.EventsAfter(2, Duration(0));
+  ASSERT_TRUE(part.ok()) << part.status();
+  EXPECT_THAT(part->events, IsEmpty());
+  EXPECT_GT(part->next, 2);
+  EXPECT_TRUE(part->more);
+}
+TEST_F(PageSourceTest, WhatIsNotForHisEyesMovesThePlaceOfThoseWhoFollow) {
+  ASSERT_EQ(Newest(), 5);
+  first_->controller.Hide();
+  first_->controller.Happen(7);
+  int64_t after = 5;
+  while (after < 7) {
+    const auto part = source_.EventsAfter(after, std::chrono::minutes(1));
+    ASSERT_TRUE(part.ok()) << part.status();
+    EXPECT_THAT(part->events, IsEmpty());
+    ASSERT_GT(part->next, after);
+    after = part->next;
+  }
 }
 TEST_F(PageSourceTest, AControllerThatHangsIsNotThereThoughItsStreamGoesOn) {
   PageSource source({.controller = folder_ + "/a"}, std::chrono::seconds(1));

@@ -225,7 +225,10 @@ absl::Status ApiService::ListJobs(const ApiCall& call, const v1::ListJobsRequest
         const bool whole = engine_.MayAct(caller, job);
         v1::Job& view = *response->add_jobs();
         view = whole ? ShowJob(state, job) : ShowOthersJob(state, job);
-        if (request->brief()) LeaveOutWhatItRuns(*view.mutable_spec());
+        if (request->brief()) {
+          LeaveOutWhatItRuns(*view.mutable_spec());
+          view.clear_memory();
+        }
         if (whole) view.set_waits_for(engine_.WhyWaits(job));
         if (whole && Waits(job)) waiting.insert(job.id);
       }
@@ -315,6 +318,11 @@ absl::Status ApiService::Events(const ApiCall& call, const v1::EventsRequest* re
     seq = part.next;
     for (const v1::Event& event : part.events) {
       if (!sink(event)) return absl::OkStatus();  // the reader has gone
+    }
+    if (request->marks() && !empty && (part.events.empty() || part.events.back().seq() < seq)) {
+      v1::Event mark;
+      mark.set_seq(seq);
+      if (!sink(mark)) return absl::OkStatus();
     }
     if (!empty && !part.more && request->follow()) std::this_thread::sleep_for(kEventPause);
   }

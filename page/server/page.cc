@@ -1,7 +1,5 @@
 #include "page/server/page.h"
 
-#include <google/protobuf/util/json_util.h>
-
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -16,6 +14,7 @@
 #include "absl/strings/strip.h"
 #include "page/server/answers.h"
 #include "page/server/gzip.h"
+#include "page/server/json.h"
 
 namespace siding::page {
 namespace {
@@ -45,17 +44,6 @@ int HttpStatusOf(const absl::Status& status) {
   }
 }
 
-absl::StatusOr<std::string> ToJson(const google::protobuf::Message& message) {
-  google::protobuf::util::JsonPrintOptions options;
-  options.always_print_primitive_fields = true;
-  options.preserve_proto_field_names = true;  // one name for a field in the proto, the documents and here
-  std::string json;
-  const auto printed = google::protobuf::util::MessageToJsonString(message, &json, options);
-  if (!printed.ok())
-    return absl::InternalError(absl::StrCat("this cannot be told in JSON: ", std::string(printed.message())));
-  return json;
-}
-
 // The weak comparison of HTTP: whether one of them is this one, or any will do.
 bool Names(const std::string& tags, absl::string_view tag) {
   absl::ConsumePrefix(&tag, "W/");
@@ -71,10 +59,7 @@ absl::StatusOr<FeedPart> ReadEvents(Source& source, int64_t after, Duration wait
   const auto part = source.EventsAfter(after, wait);
   if (!part.ok()) return part.status();
   FeedPart feed{.next = part->next, .more = part->more};
-  for (const v1::Event& event : part->events) {
-    auto json = ToJson(event);
-    if (json.ok()) feed.events.push_back({event.seq(), *std::move(json)});
-  }
+  for (const v1::Event& event : part->events) feed.events.push_back({event.seq(), ToJson(event)});
   return feed;
 }
 
@@ -98,8 +83,8 @@ Page::Page(Source& source, const Clock& clock, const std::vector<File>& files, R
             clock) {}
 
 template <class Request, class Response>
-absl::StatusOr<std::string> Page::Call(absl::Status (Source::*call)(const Request&, Response&),
-                                       const Request& request) {
+absl::StatusOr<Response> Page::Ask(absl::Status (Source::*call)(const Request&, Response&),
+                                   const Request& request) {
   Response response;
   const absl::Status status = (source_.*call)(request, response);
   // Plans of one job may take too long, or wait behind others'; all else is answered meanwhile.
@@ -107,7 +92,15 @@ absl::StatusOr<std::string> Page::Call(absl::Status (Source::*call)(const Reques
       std::is_same_v<Request, v1::ExplainRequest> && absl::IsDeadlineExceeded(status);
   if (IsAway(status) && !of_this_question) feed_.Leave(status);
   if (!status.ok()) return status;
-  return ToJson(response);
+  return response;
+}
+
+template <class Request, class Response>
+absl::StatusOr<std::string> Page::Call(absl::Status (Source::*call)(const Request&, Response&),
+                                       const Request& request) {
+  const auto response = Ask(call, request);
+  if (!response.ok()) return response.status();
+  return ToJson(*response);
 }
 
 absl::StatusOr<std::string> Page::Tell(const Question& question) {
@@ -140,11 +133,20 @@ HttpResponse Page::Answer(const HttpRequest& request) {
   return AnswerWhole(request, question);
 }
 
+absl::StatusOr<Snapshot> Page::SnapshotOf(const Question& question) {
+  // One that has come back may be another one, with another journal.
+  const std::string era = absl::StrCat(feed_.comebacks(), " ");
+  if (const auto* changes = std::get_if<ListJobChanges>(&question.what)) {
+    const v1::ListJobsRequest& request = changes->request;
+    return lists_.Of(absl::StrCat(era, "list ", request.SerializeAsString()), changes->after,
+                     [&] { return Ask(&Source::ListJobs, request); });
+  }
+  return snapshots_.Of(era + question.key, [&] { return Tell(question); });
+}
+
 HttpResponse Page::AnswerWhole(const HttpRequest& request, const Question& question) {
   const Time asked = clock_.Now();
-  // One that has come back may be another one, with another journal.
-  const auto snapshot =
-      snapshots_.Of(absl::StrCat(feed_.comebacks(), " ", question.key), [&] { return Tell(question); });
+  const auto snapshot = SnapshotOf(question);
   if (!snapshot.ok())
     return Refuse(HttpStatusOf(snapshot.status()), std::string(snapshot.status().message()));
   HttpResponse response =

@@ -13,6 +13,7 @@
 #include "page/server/door.h"
 #include "page/server/event_feed.h"
 #include "page/server/http.h"
+#include "page/server/lists.h"
 #include "page/server/question.h"
 #include "page/server/snapshots.h"
 #include "page/server/source.h"
@@ -42,7 +43,11 @@ class Page {
   // A whole site's jobs are some ten of these; each that is read slowly may be another answer.
   static constexpr size_t kMostUnread = 128 << 20;
 
+  absl::StatusOr<Snapshot> SnapshotOf(const Question& question);
   absl::StatusOr<std::string> Tell(const Question& question);
+  template <class Request, class Response>
+  absl::StatusOr<Response> Ask(absl::Status (Source::*call)(const Request&, Response&),
+                               const Request& request);
   template <class Request, class Response>
   absl::StatusOr<std::string> Call(absl::Status (Source::*call)(const Request&, Response&),
                                    const Request& request);
@@ -56,6 +61,7 @@ class Page {
   const StaticFiles files_;
   const Readers readers_;
   Snapshots snapshots_;
+  Lists lists_{clock_, snapshots_};
   EventFeed feed_;
 };
 

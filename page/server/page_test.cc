@@ -37,11 +37,17 @@ class PageTest : public CallsTest {
     headers.emplace_back("Host", "localhost");
     return page_.Answer({.method = "GET", .path = path, .headers = std::move(headers)});
   }
-  json Shown(const std::string& path) {
-    const HttpResponse response = Get(path);
+  json Shown(const std::string& path, HttpFields query = {}) {
+    return ShownBy(page_, path, std::move(query));
+  }
+  static json ShownBy(Page& page, const std::string& path, HttpFields query = {}) {
+    const HttpResponse response = page.Answer(
+        {.method = "GET", .path = path, .query = std::move(query), .headers = {{"Host", "localhost"}}});
     EXPECT_EQ(response.status, 200) << *response.body;
     return json::parse(*response.body);
   }
+  // Since that version.
+  json Changes(const json& version) { return Shown("/api/v1/jobs/changes", {{"after", version}}); }
   static std::string HeaderOf(const HttpResponse& response, const std::string& name) {
     for (const auto& [other, value] : response.headers) {
       if (other == name) return value;
@@ -113,6 +119,44 @@ TEST_F(PageTest, PrivateJobsAreNowhere) {
   text.resize(static_cast<size_t>(events.stream->Read(
       text.data(), text.size(), [] {}, [] {})));
   EXPECT_THAT(text, Not(HasSubstr("data:")));
+}
+TEST_F(PageTest, WhatIsDifferentInAListIsTold) {
+  SetPrivate(false);
+  for (int i = 0; i < 3; ++i) Submit("ada");
+  const json whole = Changes("");
+  EXPECT_EQ(whole["whole"], true);
+  EXPECT_EQ(whole["jobs"], Shown("/api/v1/jobs")["jobs"]);
+  const std::string id = std::to_string(Submit("ada"));
+  const json changes = Changes(whole["version"]);
+  EXPECT_EQ(changes["whole"], false);
+  ASSERT_EQ(changes["jobs"].size(), 1);
+  EXPECT_EQ(changes["jobs"][0]["id"], id);
+  const HttpResponse same = Get("/api/v1/jobs/changes");
+  EXPECT_EQ(HeaderOf(same, "ETag"), "W/\"" + std::string(changes["version"]) + "\"");
+  EXPECT_EQ(Get("/api/v1/jobs/changes", {{"If-None-Match", HeaderOf(same, "ETag")}}).status, 304);
+}
+// What its reader may not see any more has gone for him.
+TEST_F(PageTest, WhatBecomesPrivateIsGoneFromAList) {
+  SetPrivate(false);
+  const std::string id = std::to_string(Submit("ada"));
+  const json before = Changes("");
+  SetPrivate(true);
+  const json changes = Changes(before["version"]);
+  EXPECT_EQ(changes["jobs"], json::array());
+  EXPECT_EQ(changes["gone"], json::array({id}));
+  EXPECT_EQ(changes["whole"], false);
+}
+// Another process, or another controller: it knows nothing of what this one has told.
+TEST_F(PageTest, AListOfAnotherServerIsToldWhole) {
+  SetPrivate(false);
+  for (int i = 0; i < 3; ++i) Submit("ada");
+  const json known = Changes("");
+  Page restarted(source_, clock_, files_);
+  for (Page* page : {&restarted, &page_}) {
+    const json answer = ShownBy(*page, "/api/v1/jobs/changes", {{"after", known["version"]}});
+    EXPECT_EQ(answer["whole"], page == &restarted);
+    EXPECT_EQ(answer["jobs"].size(), page == &restarted ? 3 : 0);
+  }
 }
 TEST_F(PageTest, PlansAreForThoseWhoMayActOnTheJob) {
   SetPrivate(false);
@@ -250,7 +294,10 @@ TEST_F(PageTest, ThePagesCallsAreCounted) {
 // Of whom the page is not told whether he is there.
 class AwaySource final : public Source {
  public:
-  absl::Status ListJobs(const v1::ListJobsRequest&, v1::ListJobsResponse&) override { return Answer(); }
+  absl::Status ListJobs(const v1::ListJobsRequest&, v1::ListJobsResponse& response) override {
+    for (int64_t id = 1; id <= 3; ++id) response.add_jobs()->set_id(id);
+    return Answer();
+  }
   absl::Status Explain(const v1::ExplainRequest&, v1::ExplainResponse&) override { return Answer(); }
   absl::Status ListCheckpoints(const v1::ListCheckpointsRequest&, v1::ListCheckpointsResponse&) override {
     return Answer();
@@ -336,6 +383,25 @@ TEST_F(AwayPageTest, WhereEventsAreRefusedAllElseIsAnswered) {
   EXPECT_EQ(Get("/api/v1/events").status, 429);
   EXPECT_THAT(*Get("/api/v1/events").body, HasSubstr("limits.streams is 1"));
   EXPECT_EQ(Get("/api/v1/nodes").status, 200);
+}
+TEST_F(AwayPageTest, AListOfOneWhoWasAwaySinceIsToldWhole) {
+  const auto whole = [&](const std::string& after) {
+    clock_.Advance(std::chrono::seconds(1));
+    const HttpResponse response = page_.Answer({.method = "GET",
+                                                .path = "/api/v1/jobs/changes",
+                                                .query = {{"after", after}},
+                                                .headers = {{"Host", "localhost"}}});
+    return json::parse(*response.body);
+  };
+  const json first = whole(""), second = whole(first["version"]);
+  EXPECT_EQ(second["whole"], false);
+  source_.answer = absl::UnavailableError("gone");
+  EXPECT_EQ(Get("/api/v1/jobs/changes").status, 502);
+  source_.answer = absl::OkStatus();
+  EXPECT_TRUE(page_.Turn(Duration(0)).ok());
+  const json third = whole(second["version"]);
+  EXPECT_EQ(third["whole"], true);
+  EXPECT_EQ(third["jobs"].size(), 3);
 }
 // It may be another one, with another journal.
 TEST_F(AwayPageTest, WhatOneSaidWhoWasAwaySinceIsNotSaidAgain) {

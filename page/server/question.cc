@@ -113,22 +113,41 @@ std::optional<bool> ReadFlag(Query& query, const std::string& name) {
   return *value == "true";
 }
 
-Answer ReadJobs(Query& query) {
-  if (auto refusal = query.Take({"all", "brief", "state", "user"})) return *refusal;
-  ListJobs jobs;
-  for (const std::string& state : query.All("state")) jobs.request.add_states(state);
+// Which jobs; what is wrong with that.
+std::optional<Refusal> ReadFilter(Query& query, v1::ListJobsRequest& jobs) {
+  for (const std::string& state : query.All("state")) jobs.add_states(state);
   if (query.Has("user")) {
     const auto user = query.One("user");
     if (!user || user->empty()) return Refusal{400, "user: expected one name"};
-    jobs.request.set_user(*user);
+    jobs.set_user(*user);
   }
   const auto all = ReadFlag(query, "all");
   if (!all) return Refusal{400, "all: expected true or false"};
-  jobs.request.set_all(*all);
+  jobs.set_all(*all);
   const auto brief = ReadFlag(query, "brief");
   if (!brief) return Refusal{400, "brief: expected true or false"};
-  jobs.request.set_brief(*brief);
+  jobs.set_brief(*brief);
+  return std::nullopt;
+}
+
+Answer ReadJobs(Query& query) {
+  if (auto refusal = query.Take({"all", "brief", "state", "user"})) return *refusal;
+  ListJobs jobs;
+  if (auto refusal = ReadFilter(query, jobs.request)) return *refusal;
   return Question{jobs, ""};
+}
+
+// Any text may be a version: one that is not known is as none.
+Answer ReadJobChanges(Query& query) {
+  if (auto refusal = query.Take({"after", "all", "brief", "state", "user"})) return *refusal;
+  ListJobChanges changes;
+  if (auto refusal = ReadFilter(query, changes.request)) return *refusal;
+  if (query.Has("after")) {
+    const auto after = query.One("after");
+    if (!after) return Refusal{400, "after: expected one version"};
+    changes.after = *after;
+  }
+  return Question{changes, ""};
 }
 
 Answer ReadCheckpoints(Query& query) {
@@ -177,6 +196,7 @@ Answer ReadJob(const std::vector<std::string>& path, Query& query) {
 
 Answer ReadPath(const HttpRequest& request, const std::vector<std::string>& path, Query& query) {
   const std::string& first = path[0];
+  if (first == "jobs" && path.size() == 2 && path[1] == "changes") return ReadJobChanges(query);
   if (first == "jobs" && (path.size() == 2 || (path.size() == 3 && path[2] == "plans")))
     return ReadJob(path, query);
   if (path.size() == 1) {
@@ -190,9 +210,10 @@ Answer ReadPath(const HttpRequest& request, const std::vector<std::string>& path
       return found->second;
     }
   }
-  return Refusal{404,
-                 absl::StrCat("'", Cut(request.path), "' is not known; expected ", kRoot,
-                              "jobs, jobs/ID, jobs/ID/plans, nodes, checkpoints, events, policy or site")};
+  return Refusal{
+      404,
+      absl::StrCat("'", Cut(request.path), "' is not known; expected ", kRoot,
+                   "jobs, jobs/ID, jobs/ID/plans, jobs/changes, nodes, checkpoints, events, policy or site")};
 }
 
 }  // namespace

@@ -14,6 +14,11 @@ namespace siding::page {
 struct ListJobs {
   v1::ListJobsRequest request;
 };
+// How that list has changed.
+struct ListJobChanges {
+  v1::ListJobsRequest request;
+  std::string after;  // the version since which; empty: the whole
+};
 struct ExplainJob {
   v1::ExplainRequest request;
 };
@@ -28,7 +33,9 @@ struct FollowEvents {
 };
 
 struct Question {
-  std::variant<ListJobs, ExplainJob, ListCheckpoints, ListNodes, ShowSite, ShowPolicy, FollowEvents> what;
+  std::variant<ListJobs, ListJobChanges, ExplainJob, ListCheckpoints, ListNodes, ShowSite, ShowPolicy,
+               FollowEvents>
+      what;
   // The same for all that ask the same.
   std::string key;
 };

@@ -60,6 +60,14 @@ TEST(QuestionTest, AListIsBriefWhereThatIsAskedFor) {
   EXPECT_FALSE(Asked<ListJobs>(Get("/api/v1/jobs")).request.brief());
   EXPECT_TRUE(Asked<ListJobs>(Get("/api/v1/jobs", {{"brief", "true"}})).request.brief());
 }
+TEST(QuestionTest, HowAListHasChangedSinceAVersion) {
+  const auto changes = Asked<ListJobChanges>(
+      Get("/api/v1/jobs/changes", {{"after", "0a-17"}, {"brief", "true"}, {"state", "running"}}));
+  EXPECT_EQ(changes.after, "0a-17");
+  EXPECT_TRUE(changes.request.brief());
+  EXPECT_THAT(changes.request.states(), ElementsAre("running"));
+  EXPECT_EQ(Asked<ListJobChanges>(Get("/api/v1/jobs/changes")).after, "");
+}
 TEST(QuestionTest, PlansAreComparedWhereThatIsAskedFor) {
   EXPECT_FALSE(Asked<ExplainJob>(Get("/api/v1/jobs/17/plans")).request.compare());
   EXPECT_TRUE(Asked<ExplainJob>(Get("/api/v1/jobs/17/plans", {{"compare", "true"}})).request.compare());
@@ -72,6 +80,11 @@ TEST(QuestionTest, WhatCannotBeReadNamesWhatWasExpected) {
   EXPECT_EQ(WhyRefused(Get("/api/v1/jobs", {{"user", "a"}, {"user", "b"}})), "400 user: expected one name");
   EXPECT_EQ(WhyRefused(Get("/api/v1/jobs", {{"stat", "done"}})),
             "400 'stat': expected all, brief, state, user");
+  EXPECT_EQ(WhyRefused(Get("/api/v1/jobs/changes", {{"all", "yes"}})), "400 all: expected true or false");
+  EXPECT_EQ(WhyRefused(Get("/api/v1/jobs/changes", {{"after", "a"}, {"after", "b"}})),
+            "400 after: expected one version");
+  EXPECT_EQ(WhyRefused(Get("/api/v1/jobs", {{"after", "a"}})),
+            "400 'after': expected all, brief, state, user");
   EXPECT_EQ(WhyRefused(Get("/api/v1/nodes", {{"x", ""}})), "400 'x': expected nothing after ?");
   EXPECT_EQ(WhyRefused(Get("/api/v1/jobs", {{"user", "%4"}})), "400 'user=%4': expected %XX after %");
   EXPECT_EQ(WhyRefused(Get("/api/v1/j%obs")), "400 '/api/v1/j%obs': expected %XX after %");

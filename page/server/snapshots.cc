@@ -44,26 +44,42 @@ Snapshot MakeSnapshot(std::string body) {
   return Make(std::move(body), std::make_shared<std::atomic<size_t>>());
 }
 
+Time Snapshots::Until(Time began) const {
+  // Not from its beginning: one that takes long would be over when it is made, for all who have waited for
+  // it.
+  const Time made = clock_.Now();
+  return made + std::max(moment_, kShare * (made - began));
+}
+
+absl::Status Snapshots::CheckUnread() {
+  if (*bytes_ >= most_unread_) kept_.clear();  // what is left then is unread
+  if (*bytes_ < most_unread_) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("there are ", *bytes_ >> 20,
+                                                   " MiB of answers that have not been read; the limit is ",
+                                                   most_unread_ >> 20, " MiB: try again"));
+}
+
 absl::StatusOr<Snapshot> Snapshots::Of(const std::string& key,
                                        const std::function<absl::StatusOr<std::string>()>& make) {
   MutexLock lock(mutex_);
   const Time began = clock_.Now();
   std::erase_if(kept_, [&](const auto& kept) { return began >= kept.second.until; });
   if (const auto found = kept_.find(key); found != kept_.end()) return found->second.snapshot;
-  if (*bytes_ >= most_unread_) kept_.clear();  // what is left then is unread
-  if (*bytes_ >= most_unread_) {
-    return absl::ResourceExhaustedError(absl::StrCat("there are ", *bytes_ >> 20,
-                                                     " MiB of answers that have not been read; the limit is ",
-                                                     most_unread_ >> 20, " MiB: try again"));
-  }
+  SIDING_RETURN_IF_ERROR(CheckUnread());
   SIDING_ASSIGN_OR_RETURN(std::string body, make());
   Snapshot snapshot = Make(std::move(body), bytes_);
   snapshot.since = began;
   if (kept_.size() >= kMost) kept_.clear();
-  // Not from its beginning: one that takes long would be over when it is made, for all who have waited for
-  // it.
-  const Time made = clock_.Now();
-  kept_[key] = {made + std::max(moment_, kShare * (made - began)), snapshot};
+  kept_[key] = {Until(began), snapshot};
+  return snapshot;
+}
+
+absl::StatusOr<Snapshot> Snapshots::Once(const std::function<std::string()>& make) {
+  MutexLock lock(mutex_);
+  SIDING_RETURN_IF_ERROR(CheckUnread());
+  const Time began = clock_.Now();
+  Snapshot snapshot = Make(make(), bytes_);
+  snapshot.since = began;
   return snapshot;
 }
 

@@ -37,11 +37,18 @@ class Snapshots {
   // kResourceExhausted: too much is unread.
   absl::StatusOr<Snapshot> Of(const std::string& key,
                               const std::function<absl::StatusOr<std::string>()>& make);
+  // For one reader alone: it is not kept, and counts while he reads it.
+  absl::StatusOr<Snapshot> Once(const std::function<std::string()>& make);
+
+  // Until when what was begun to be made then, and is made now, is good.
+  Time Until(Time began) const;
 
   // So much more time than in making answers to one question goes by between them.
   static constexpr int kShare = 4;
 
  private:
+  absl::Status CheckUnread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   struct Kept {
     Time until;
     Snapshot snapshot;

@@ -1,6 +1,7 @@
 // The calls of the API: one function a question. What goes wrong is an ApiError with the gRPC code in it.
-import {Answers, Event, ExplainResponse, ListJobsResponse, ListNodesResponse, PolicyInForce, SiteInfo} from '../../generated/api';
+import {Answers, Event, ExplainResponse, Job, ListJobsResponse, ListNodesResponse, PolicyInForce, SiteInfo} from '../../generated/api';
 import {BadAnswer, decode} from './decode';
+import {NO_LIST, withChanges} from './job_list';
 import {Piece, PieceReader} from './pieces';
 
 const ROOT = '/api/v1';
@@ -87,8 +88,21 @@ const get = <K extends keyof Answers>(type: K, path: string, outer?: AbortSignal
 export const readSite = (signal?: AbortSignal): Promise<SiteInfo & Dated> => get('SiteInfo', '/site', signal);
 export const readPolicy = (signal?: AbortSignal): Promise<PolicyInForce & Dated> => get('PolicyInForce', '/policy', signal);
 export const readNodes = (signal?: AbortSignal): Promise<ListNodesResponse & Dated> => get('ListNodesResponse', '/nodes', signal);
-export const readJobs = (signal?: AbortSignal): Promise<ListJobsResponse & Dated> => get('ListJobsResponse', '/jobs?brief=true', signal);
-export const readEveryJob = (signal?: AbortSignal): Promise<ListJobsResponse & Dated> => get('ListJobsResponse', '/jobs?all=true&brief=true', signal);
+export type Jobs = {jobs: Job[]} & Dated;
+
+// Answers the whole list each time. Of two questions at a time each has its own answer, whichever comes first.
+export function listReader(path: string): (signal?: AbortSignal) => Promise<Jobs> {
+  let list = NO_LIST;
+  return async signal => {
+    const known = list, after = known.version === '' ? '' : `&after=${encodeURIComponent(known.version)}`;
+    const {asOfMs, ...changes} = await get('JobChanges', path + after, signal);
+    const now = list = withChanges(known, changes);
+    return {jobs: [...now.jobs.values()], asOfMs};
+  };
+}
+
+export const readJobs = listReader('/jobs/changes?brief=true');
+export const readEveryJob = listReader('/jobs/changes?all=true&brief=true');
 export const readJob = (id: number, signal?: AbortSignal): Promise<ListJobsResponse & Dated> => get('ListJobsResponse', `/jobs/${id}`, signal);
 export const readPlans = (id: number, signal?: AbortSignal): Promise<ExplainResponse & Dated> => get('ExplainResponse', `/jobs/${id}/plans`, signal);
 // With what would have been done if one of those who make way had stayed, which costs the controller a plan for each.

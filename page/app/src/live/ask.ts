@@ -43,9 +43,10 @@ function useAsked<T extends Dated>(job: number, ask: (job: number, signal: Abort
 
 export const usePlans = (job: number): Asked<ExplainResponse> => useAsked(job, readComparedPlans);
 
-// As the page keeps it up; asked for where the page does not have it.
+// As the page keeps it up; asked for where the page does not have it, and for its memory, which lists do not tell.
 export function useJob(job: number): Asked<Job> {
-  const {answer, error} = useAsked(job, readJob), known = knownJob(state.value, job) ?? answer?.jobs[0];
+  const {answer, error} = useAsked(job, readJob), own = answer?.jobs[0], kept = knownJob(state.value, job);
+  const known = kept?.memory === 0 && own !== undefined ? {...kept, memory: own.memory} : kept ?? own;
   return {answer: known, error: known === undefined ? error : undefined};
 }
 

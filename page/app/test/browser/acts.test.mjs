@@ -123,6 +123,16 @@ play('a controller that is killed is missed, and found again with all that has h
   assert.equal(await page.getByText('The controller is not heard.').count(), 0);
 });
 
+// Without what goes on with the time.
+const rows = each => each.locator('.vrow').evaluateAll(list => list.map(row => [...row.children].filter((_, i) => i !== 4).map(cell => cell.textContent).join('|')));
+// Both are at the same.
+async function sameAsFresh(page) {
+  const fresh = await open(browser, page.url());
+  await fresh.locator('.vrow', {hasText: 'dumping'}).waitFor();
+  assert.deepEqual(await rows(page), await rows(fresh));
+  await fresh.close();
+}
+
 play('a page that comes back ends as a fresh one', preempted, '#/jobs', async (page, server) => {
   await page.getByRole('link', {name: 'long 5'}).waitFor();
   await server.goAway();
@@ -132,12 +142,20 @@ play('a page that comes back ends as a fresh one', preempted, '#/jobs', async (p
   for (let i = 0; i < 10_000; ++i) server.cluster.event(0, 1 + i % 5, 'note', `note ${i}`);
   await server.listen();
   await page.getByRole('button', {name: 'Try now'}).click();
-  const rows = each => each.locator('.vrow').evaluateAll(list => list.map(row => [...row.children].filter((_, i) => i !== 4).map(cell => cell.textContent).join('|')));
   await page.locator('.vrow', {hasText: 'dumping'}).waitFor();
-  const fresh = await open(browser, page.url());
-  await fresh.locator('.vrow', {hasText: 'dumping'}).waitFor();
-  assert.deepEqual(await rows(page), await rows(fresh));
-  await fresh.close();
+  await sameAsFresh(page);
+});
+
+play('who is told of much is told of the list what is different, and ends as a fresh one', preempted, '#/jobs', async (page, server) => {
+  await page.getByRole('link', {name: 'long 5'}).waitFor();
+  const again = server.asked(question => question.pathname.endsWith('/jobs/changes') && question.searchParams.has('after'), PATIENCE_MS);
+  server.cluster.jobs.delete(6);
+  for (const [id, state] of [[1, 'parked'], [2, 'running'], [4, 'dumping']]) Object.assign(server.cluster.jobs.get(id), {state});
+  const events = Array.from({length: 10_000}, (_, i) => server.cluster.event(0, 7, 'note', `note ${i}`));
+  server.tell(...events, server.cluster.event(0, 0, 'forgotten', '1 job left the records'));
+  await again;
+  await page.locator('.vrow', {hasText: 'dumping'}).waitFor();
+  await sameAsFresh(page);
 });
 
 play('a controller that comes back with an older journal is followed, and what it has not is gone', preempted, '#/now', async (page, server) => {

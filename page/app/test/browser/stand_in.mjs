@@ -27,6 +27,8 @@ export class StandIn {
     this.mute = false;         // takes questions and answers none, but its streams live
     this.ageMs = 0;            // of its answers
     this.streams = new Set();
+    this.told = new Map();     // version of a list of jobs -> job -> what was told of it; another process does not know them
+    this.lives = 0;
     this.news = new EventEmitter();  // asked: a question has come; streams: one has begun or ended
     this.port = 0;
   }
@@ -41,6 +43,8 @@ export class StandIn {
   // As if it was killed; listen() brings it back at the same address.
   async goAway() {
     this.streams.clear();
+    this.told.clear();
+    ++this.lives;
     const closed = new Promise(done => this.server.close(done));
     this.server.closeAllConnections();
     await closed;
@@ -87,10 +91,20 @@ export class StandIn {
     if (what === 'nodes') return this.json(response, {nodes: cluster.nodes});
     if (what === 'events') return this.follow(query.get('after'), response);
     if (what !== 'jobs') return this.refuse(response, 404, 'no such question');
-    if (id === undefined) return this.json(response, {jobs: [...cluster.jobs.values()].filter(each => query.get('all') === 'true' || !ENDED.has(each.state))});
+    const listed = [...cluster.jobs.values()].filter(each => query.get('all') === 'true' || !ENDED.has(each.state));
+    if (id === undefined) return this.json(response, {jobs: listed});
+    if (id === 'changes') return this.json(response, this.changes(query.get('after'), listed));
     if (job === undefined) return this.refuse(response, 404, `job ${id} is not known`);
     if (more === 'plans' && this.stranger) return this.refuse(response, 403, 'not yours');
     return this.json(response, more === 'plans' ? {job, plans: cluster.plans.get(Number(id)) ?? []} : {jobs: [job]});
+  }
+
+  // Since that version; of one that is not known, all.
+  changes(after, jobs) {
+    const before = this.told.get(after), now = new Map(jobs.map(job => [job.id, JSON.stringify(job)])), version = `${this.lives}-${this.told.size + 1}`;
+    this.told.set(version, now);
+    const changed = jobs.filter(job => before?.get(job.id) !== now.get(job.id));
+    return {version, whole: before === undefined, jobs: changed, gone: [...before?.keys() ?? []].filter(id => !now.has(id))};
   }
 
   follow(after, response) {

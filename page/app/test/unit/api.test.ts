@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
-import {ANSWER_MS, ApiError, readEvents, readJobs} from '../../src/api/client';
+import {ANSWER_MS, ApiError, listReader, readEvents, readJobs} from '../../src/api/client';
 import {BadAnswer, decode} from '../../src/api/decode';
+import {NO_LIST, withChanges} from '../../src/api/job_list';
 import {PieceReader} from '../../src/api/pieces';
 import {SseReader} from '../../src/api/sse';
 
@@ -67,6 +68,48 @@ test('an answer is from when the server was asked, and older where it says so', 
   const [fresh, passed] = await asOf({}), [aged, since] = await asOf({'Siding-Age': '12000'});
   assert.ok(fresh >= 0 && passed >= 0);
   assert.ok(aged < 0 && since >= 12_000);
+});
+
+const CHANGES = (version: string, whole: boolean, jobs: [number, string][], gone: number[] = []) =>
+  decode('JobChanges', {version, whole, jobs: jobs.map(([id, state]) => ({id: String(id), state})), gone: gone.map(String)});
+const statesOf = (jobs: Iterable<{id: number; state: string}>) => [...jobs].map(({id, state}) => `${id} ${state}`);
+
+test('a list is what was told of it, and what has changed since', () => {
+  const first = withChanges(NO_LIST, CHANGES('a-1', true, [[1, 'running'], [2, 'running'], [3, 'running']]));
+  const second = withChanges(first, CHANGES('a-2', false, [[4, 'pending'], [2, 'parked']], [1, 2]));
+  assert.deepEqual(statesOf(second.jobs.values()), ['3 running', '4 pending', '2 parked']);
+  assert.equal(second.version, 'a-2');
+  assert.equal(first.jobs.size, 3, 'whoever asked with the first version has it still');
+  assert.deepEqual(statesOf(withChanges(second, CHANGES('b-1', true, [[9, 'running']])).jobs.values()), ['9 running']);
+});
+
+// A server that has these answers, in their order; its questions.
+function answerInOrder(answers: unknown[]): string[] {
+  const asked: string[] = [];
+  globalThis.fetch = path => Promise.resolve(new Response(JSON.stringify(answers[asked.push(String(path)) - 1])));
+  return asked;
+}
+const jobsOf = (...states: string[]) => states.map((state, i) => ({id: String(i + 1), state}));
+
+test('a list is asked for with the version of its last answer, and answered whole', async () => {
+  const asked = answerInOrder([
+    {version: 'a-1', whole: true, jobs: jobsOf('running', 'running'), gone: []}, {version: 'a-2', whole: false, jobs: [{id: '2', state: 'parked'}], gone: []},
+  ]);
+  const read = listReader('/jobs/changes?brief=true');
+  await read();
+  assert.deepEqual(statesOf((await read()).jobs), ['1 running', '2 parked']);
+  assert.deepEqual(asked, ['/api/v1/jobs/changes?brief=true', '/api/v1/jobs/changes?brief=true&after=a-1']);
+});
+
+test('of two questions at a time each has its own answer', async () => {
+  answerInOrder([
+    {version: 'a-1', whole: true, jobs: jobsOf('running', 'running'), gone: []},
+    {version: 'a-2', whole: false, jobs: [{id: '2', state: 'parked'}], gone: []}, {version: 'a-3', whole: false, jobs: [], gone: ['1']},
+  ]);
+  const read = listReader('/jobs/changes?brief=true');
+  await read();
+  const [second, third] = await Promise.all([read(), read()]);
+  assert.deepEqual([statesOf(second.jobs), statesOf(third.jobs)], [['1 running', '2 parked'], ['2 running']]);
 });
 
 const STREAM = [5, 6, 7].map(seq => `id: ${seq}\ndata: {"seq":"${seq}","kind":"note"}\n\n`).join('');

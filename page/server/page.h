@@ -13,6 +13,7 @@
 #include "page/server/door.h"
 #include "page/server/event_feed.h"
 #include "page/server/http.h"
+#include "page/server/planning_time.h"
 #include "page/server/question.h"
 #include "page/server/snapshots.h"
 #include "page/server/source.h"
@@ -43,6 +44,7 @@ class Page {
   static constexpr size_t kMostUnread = 128 << 20;
 
   absl::StatusOr<std::string> Tell(const Question& question);
+  absl::StatusOr<std::string> TellPlan(const PlanRequest& plan);
   template <class Request, class Response>
   absl::StatusOr<std::string> Call(absl::Status (Source::*call)(const Request&, Response&),
                                    const Request& request);
@@ -56,6 +58,7 @@ class Page {
   const StaticFiles files_;
   const Readers readers_;
   Snapshots snapshots_;
+  PlanningTime planning_;
   EventFeed feed_;
 };
 

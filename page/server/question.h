@@ -17,6 +17,10 @@ struct ListJobs {
 struct ExplainJob {
   v1::ExplainRequest request;
 };
+// What would be done for a request that is not submitted.
+struct PlanRequest {
+  v1::SubmitRequest request;
+};
 struct ListCheckpoints {
   v1::ListCheckpointsRequest request;
 };
@@ -28,7 +32,9 @@ struct FollowEvents {
 };
 
 struct Question {
-  std::variant<ListJobs, ExplainJob, ListCheckpoints, ListNodes, ShowSite, ShowPolicy, FollowEvents> what;
+  std::variant<ListJobs, ExplainJob, PlanRequest, ListCheckpoints, ListNodes, ShowSite, ShowPolicy,
+               FollowEvents>
+      what;
   // The same for all that ask the same.
   std::string key;
 };

@@ -133,6 +133,9 @@ absl::Status PageSource::ListJobs(const v1::ListJobsRequest& request, v1::ListJo
 absl::Status PageSource::Explain(const v1::ExplainRequest& request, v1::ExplainResponse& response) {
   return Ask(questions_, &Stub::Explain, request, response);
 }
+absl::Status PageSource::PlanRequest(const v1::SubmitRequest& request, v1::Plan& response) {
+  return Ask(questions_, &Stub::PlanRequest, request, response);
+}
 absl::Status PageSource::ListCheckpoints(const v1::ListCheckpointsRequest& request,
                                          v1::ListCheckpointsResponse& response) {
   return Ask(questions_, &Stub::ListCheckpoints, request, response);

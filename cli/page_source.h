@@ -62,6 +62,7 @@ class PageSource final : public page::Source {
 
   absl::Status ListJobs(const v1::ListJobsRequest& request, v1::ListJobsResponse& response) override;
   absl::Status Explain(const v1::ExplainRequest& request, v1::ExplainResponse& response) override;
+  absl::Status PlanRequest(const v1::SubmitRequest& request, v1::Plan& response) override;
   absl::Status ListCheckpoints(const v1::ListCheckpointsRequest& request,
                                v1::ListCheckpointsResponse& response) override;
   absl::Status ListNodes(const v1::ListNodesRequest& request, v1::ListNodesResponse& response) override;

@@ -26,17 +26,17 @@ PolicyWatcher::PolicyWatcher(std::string path, Engine& engine, const Clock& cloc
 void PolicyWatcher::Look() {
   MutexLock lock(mutex_);
   if (path_.empty() || ++calls_ % kCallsPerLook != 0) return;
-  if (ChangeOf(path_) != changed_) Load().IgnoreError();  // it has been logged, and Current() says it
+  if (ChangeOf(path_) != changed_) Load("").IgnoreError();  // it has been logged, and Current() says it
 }
 
-absl::StatusOr<PolicyWatcher::Reloaded> PolicyWatcher::Reload() {
+absl::StatusOr<PolicyWatcher::Reloaded> PolicyWatcher::Reload(const std::string& by) {
   MutexLock lock(mutex_);
   if (path_.empty()) {
     return absl::FailedPreconditionError(
         "there is no policy file to load: sidingd was started without --policy, and the defaults are in "
         "force");
   }
-  return Load();
+  return Load(by);
 }
 
 PolicyWatcher::InForce PolicyWatcher::Current() const {
@@ -44,7 +44,7 @@ PolicyWatcher::InForce PolicyWatcher::Current() const {
   return {engine_.policy(), loaded_, problem_};
 }
 
-absl::StatusOr<PolicyWatcher::Reloaded> PolicyWatcher::Load() {
+absl::StatusOr<PolicyWatcher::Reloaded> PolicyWatcher::Load(const std::string& by) {
   changed_ = ChangeOf(path_);  // before it is read: what is written after that is looked at again
   const auto file = LoadPolicyFile(path_);
   if (!file.ok()) {
@@ -56,7 +56,7 @@ absl::StatusOr<PolicyWatcher::Reloaded> PolicyWatcher::Load() {
   for (const std::string& warning : file->warnings) spdlog::warn("{}: {}", path_, warning);
   Reloaded reloaded{Changes(engine_.policy(), file->policy), file->warnings};
   for (const std::string& change : reloaded.changes) spdlog::info("policy: {}", change);
-  engine_.SetPolicy(file->policy);
+  engine_.ChangePolicy(file->policy, {reloaded.changes, by});
   loaded_ = clock_.Now();
   problem_.clear();
   spdlog::info("the policy in {} is in force", path_);

@@ -30,7 +30,8 @@ class PolicyWatcher {
     std::vector<std::string> warnings;
   };
   // Loads it now. kFailedPrecondition if it cannot be put in force, naming file, line and what was expected.
-  absl::StatusOr<Reloaded> Reload();
+  // `by`: who asks for it; empty: nobody does, as when a controller takes over.
+  absl::StatusOr<Reloaded> Reload(const std::string& by = "");
 
   struct InForce {
     Policy policy;
@@ -40,7 +41,7 @@ class PolicyWatcher {
   InForce Current() const;
 
  private:
-  absl::StatusOr<Reloaded> Load() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<Reloaded> Load(const std::string& by) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string path_;
   Engine& engine_;

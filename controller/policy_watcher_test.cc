@@ -99,6 +99,22 @@ TEST_F(PolicyWatcherTest, AReloadedFileIsNotLoadedAgain) {
   EXPECT_TRUE(engine_->IsOperator("bob"));
 }
 
+TEST_F(PolicyWatcherTest, WhatHasChangedIsRecordedAndWhoLoadedIt) {
+  Write("margin: 2s\n", 2);
+  LookForASecond();
+  Write("margin: 3s\n", 3);
+  ASSERT_TRUE(watcher_->Reload("ada").ok());
+  const std::vector<Event> events = engine_->EventsAfter(0, 10, Duration(0));
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(KindOf(events[0]), "policy-changed");
+  EXPECT_EQ(Describe(events[0]), "the policy file has changed: -margin: 1s; +margin: 2s");
+  EXPECT_EQ(Describe(events[1]), "the policy was loaded again by ada: -margin: 2s; +margin: 3s");
+}
+TEST_F(PolicyWatcherTest, ALoadThatChangesNothingIsNoEvent) {
+  ASSERT_TRUE(watcher_->Reload("ada").ok());
+  EXPECT_THAT(engine_->EventsAfter(0, 10, Duration(0)), IsEmpty());
+}
+
 TEST_F(PolicyWatcherTest, KnowsWhenItWasLoaded) {
   clock_.Advance(Duration(76));
   ASSERT_TRUE(watcher_->Reload().ok());

@@ -111,6 +111,7 @@ struct Kind {
   std::string operator()(const CheckpointChanged& e) { return "checkpoint-" + ToString(e.state); }
   std::string operator()(const NodeCordoned& e) { return e.cordoned ? "cordoned" : "uncordoned"; }
   std::string operator()(const NodeLost& e) { return e.lost ? "node-lost" : "node-back"; }
+  std::string operator()(const PolicyChanged&) { return "policy-changed"; }
   std::string operator()(const TasksLeft&) { return "tasks-left"; }
   std::string operator()(const TasksGone&) { return "tasks-gone"; }
   std::string operator()(const BecamePreemptible&) { return "became-preemptible"; }
@@ -162,6 +163,11 @@ struct Words {
     if (!e.lost) return absl::StrCat("node ", e.node.value(), " is there again");
     return absl::StrCat("node ", e.node.value(), " is lost, says ", e.by,
                         ": what ran there continues elsewhere");
+  }
+  std::string operator()(const PolicyChanged& e) {
+    return absl::StrCat(
+        e.by.empty() ? "the policy file has changed" : absl::StrCat("the policy was loaded again by ", e.by),
+        ": ", absl::StrJoin(e.changes, "; "));
   }
   std::string operator()(const TasksLeft& e) {
     return absl::StrCat("tasks of an earlier life are left on ", e.node.value(), ", and are ended");

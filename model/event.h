@@ -94,6 +94,11 @@ struct NodeLost {
   bool lost = true;
   std::string by;
 };
+// The policy was loaded, and says something else than before.
+struct PolicyChanged {
+  std::vector<std::string> changes;  // see policy/policy_text.h
+  std::string by;                    // who asked for it; empty: the file had changed
+};
 // An agent still has tasks of an earlier life of the job, which the journal, being a copy that was put back,
 // did not know.
 struct TasksLeft {
@@ -175,7 +180,7 @@ struct OrderWaits {
 using EventBody = std::variant<JobSubmitted, JobMoved, RankExited, RequestPlanned, RequestRefused, MethodLost,
                                CheckpointChanged, NodeCordoned, Noted, TasksChanged, JobsForgotten,
                                JournalRestored, NodeLost, TasksGone, MethodRegained, BecamePreemptible,
-                               TasksLeft, JobHeld, JobUpdated, OrderWaits>;
+                               TasksLeft, JobHeld, JobUpdated, OrderWaits, PolicyChanged>;
 struct Event {
   int64_t seq = 0;  // from 1, each one more than the last
   Time at;

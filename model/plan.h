@@ -109,6 +109,7 @@ struct Plan {
   double loss_node_seconds = 0;
   double cost_node_seconds = 0;      // what was minimised: the loss as the policy weighs it, and delays
   std::vector<PlanWithout> without;  // where it was asked for (planner/plan_without.h); never recorded
+  Time decided;  // when it was adopted, or refused: of the event that says so; 0: it is a dry run
   // When not feasible:
   std::string refusal;           // what is missing
   std::optional<Time> earliest;  // earliest start_by that would have been accepted; none: never

@@ -48,6 +48,27 @@ TEST_F(PolicyCallsTest, ReloadSaysWhatHasChanged) {
   ASSERT_TRUE(Reload().ok());
   EXPECT_THAT(reloaded_.changes(), ElementsAre("-margin: 1s", "+margin: 2s"));
 }
+TEST_F(PolicyCallsTest, EverybodyIsToldOfAChangeAndWhoseItIs) {
+  Write("margin: 2s\noperators: [ada]\n");
+  ASSERT_TRUE(Reload().ok());
+  call_.identity = {1001, 1001, "bob"};
+  v1::Event event;
+  const v1::EventsRequest all;
+  ASSERT_TRUE(service_
+                  .Events(call_, &all,
+                          [&](const v1::Event& each) {
+                            event = each;
+                            return true;
+                          })
+                  .ok());
+  EXPECT_EQ(event.kind(), "policy-changed");
+  EXPECT_EQ(event.by(), "ada");
+  EXPECT_THAT(event.changes(), ElementsAre("-margin: 1s", "+margin: 2s"));
+}
+TEST_F(PolicyCallsTest, ShowSaysWhatTheDefaultsAre) {
+  ASSERT_TRUE(Show().ok());
+  EXPECT_THAT(shown_.defaults(), HasSubstr("operators: [root]\n"));
+}
 TEST_F(PolicyCallsTest, ReloadPutsItInForce) {
   Write("margin: 2s\n");
   ASSERT_TRUE(Reload().ok());

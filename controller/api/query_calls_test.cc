@@ -315,6 +315,23 @@ TEST_F(PlanCallsTest, OnlySoManyThatAreLeftAloneAreNamedAndAllAreCounted) {
   EXPECT_EQ(plan.kept_groups(0).rule(), v1::NOT_NEEDED);
 }
 
+TEST_F(PlanCallsTest, APlanSaysWhenItWasDecidedAndADryRunThatItWasNot) {
+  EXPECT_EQ(Planned().decided_us(), 0);
+  const int64_t now = ToMicros(clock_.Now());
+  v1::SubmitResponse submitted;
+  ASSERT_TRUE(service_.Submit(call_, &request_, &submitted).ok());
+  Settle();
+  const v1::ExplainResponse explained = Explained(submitted.id());
+  ASSERT_EQ(explained.plans_size(), 1);
+  EXPECT_EQ(explained.plans(0).decided_us(), now);
+}
+
+TEST_F(PlanCallsTest, NoPlanIsMadeForWhomNobodyKnows) {
+  call_.identity = {kNobody, kNobody, "(page)"};
+  Planned();
+  EXPECT_TRUE(absl::IsPermissionDenied(status_)) << status_.message();
+}
+
 TEST_F(PlanCallsTest, ADryRunSaysWhatElseCouldBeDoneWhereThatIsAskedFor) {
   EXPECT_THAT(Planned().without(), IsEmpty());
   EXPECT_TRUE(status_.ok()) << status_.message();

@@ -140,6 +140,8 @@ absl::Status ApiService::Submit(const ApiCall& call, const v1::SubmitRequest* re
 absl::Status ApiService::PlanRequest(const ApiCall& call, const v1::SubmitRequest* request,
                                      v1::Plan* response) {
   const Caller caller = CallerOf(call);
+  // It names jobs, and the time that plans take is not for those whom nobody knows.
+  if (caller.uid == kNobody) return absl::PermissionDeniedError("plans are made for users");
   auto spec = SpecOf(*request, call.identity);
   if (!spec.ok()) return spec.status();
   const CallSlots::Slot slot(planning_calls_, caller.is_operator ? 0 : caller.uid);
@@ -525,6 +527,7 @@ absl::Status ApiService::ShowPolicy(const ApiCall&, const v1::Empty*, v1::Policy
   response->set_file(policy_.file());
   response->set_loaded_us(ToMicros(current.loaded));
   response->set_problem(current.problem);
+  response->set_defaults(ToYaml(Policy()));
   return absl::OkStatus();
 }
 
@@ -534,7 +537,7 @@ absl::Status ApiService::ReloadPolicy(const ApiCall& call, const v1::Empty*, v1:
     return Reply(caller, __func__, absl::PermissionDeniedError("only operators may reload the policy"));
   }
   spdlog::info("{} asks for the policy to be loaded again", caller.user);
-  const auto reloaded = policy_.Reload();
+  const auto reloaded = policy_.Reload(caller.user);
   if (!reloaded.ok()) return reloaded.status();
   response->set_file(policy_.file());
   response->mutable_changes()->Assign(reloaded->changes.begin(), reloaded->changes.end());

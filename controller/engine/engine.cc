@@ -78,6 +78,12 @@ absl::StatusOr<JobSpec> Engine::Impl::WithDeadline(JobSpec spec) {
   return spec;
 }
 
+void Engine::Impl::SetPolicy(Policy policy) {
+  state_.policy = std::move(policy);
+  decide_.actions.PolicyChanged();
+  state_.agenda.AddAll(state_.state);  // it may want fewer checkpoints to be kept
+}
+
 absl::Status Engine::Impl::Spend(const Caller& caller, size_t bytes) {
   return caller.is_operator ? absl::OkStatus()
                             : rate_limits_.Take(caller.uid, bytes, state_.policy, clock_.Now());
@@ -393,9 +399,15 @@ std::vector<Event> Engine::EventsAfter(int64_t seq, size_t limit, Duration wait)
 
 void Engine::SetPolicy(Policy policy) {
   MutexLock lock(impl_->mutex_);
-  impl_->state_.policy = std::move(policy);
-  impl_->decide_.actions.PolicyChanged();
-  impl_->state_.agenda.AddAll(impl_->state_.state);  // it may want fewer checkpoints to be kept
+  impl_->SetPolicy(std::move(policy));
+}
+
+void Engine::ChangePolicy(Policy policy, PolicyChanged change) {
+  MutexLock lock(impl_->mutex_);
+  impl_->SetPolicy(std::move(policy));
+  if (change.changes.empty() || !impl_->state_.recorder.Ready().ok()) return;
+  impl_->state_.recorder.Record(JobId(), std::move(change));
+  impl_->Advance().IgnoreError();  // it has been logged
 }
 
 void Engine::SetRetention(Retention retention) {

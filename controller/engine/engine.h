@@ -102,6 +102,9 @@ class Engine final : public AgentEvents {
 
   // ---- The policy. ----
   void SetPolicy(Policy policy);
+  // The same, and an event says so, if it changes anything. While the journal cannot be written it is in
+  // force without that.
+  void ChangePolicy(Policy policy, PolicyChanged change);
   Policy policy() const;
   void PolicyFailed();  // a new one could not be loaded; counted
   int policy_failures() const;

@@ -178,6 +178,7 @@ class Engine::Impl {
         events_(state_.recorder.events()) {}
 
   absl::Status Start() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetPolicy(Policy policy) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Tick() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // After every decision: what follows from it, then the journal, then the orders.
   absl::Status Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

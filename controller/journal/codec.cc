@@ -204,6 +204,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(MethodRegained, method)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CheckpointChanged, checkpoint, state, note)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeCordoned, node, cordoned)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeLost, node, lost, by)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(PolicyChanged, changes, by)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(TasksLeft, node)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(TasksGone, node)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Noted, text, rank)
@@ -254,7 +255,8 @@ constexpr const char* kKinds[] = {"submitted",
                                   "tasks-left",
                                   "held",
                                   "updated",
-                                  "order-waits"};
+                                  "order-waits",
+                                  "policy-changed"};
 static_assert(std::size(kKinds) == std::variant_size_v<EventBody>);
 
 template <size_t I = 0>

@@ -120,7 +120,8 @@ std::vector<EventBody> EveryBody() {
       JobHeld{false, true, "ada"},
       JobUpdated{-3, 90s, "ada"},
       OrderWaits{false, {HandVerb::kMigrate, Tier::kLocal, {NodeId("n")}}, FromMicros(8), "ada", true, "w"},
-      BecamePreemptible{"walltime of 1m00s is over"}};
+      BecamePreemptible{"walltime of 1m00s is over"},
+      PolicyChanged{{"-margin: 1s", "+margin: 2s"}, "ada"}};
 }
 
 TEST(Codec, EveryKindOfEventIsTested) { EXPECT_EQ(EveryBody().size(), std::variant_size_v<EventBody>); }

@@ -206,6 +206,7 @@ v1::Plan ToProto(const Plan& plan) {
   out.set_loss_node_seconds(plan.loss_node_seconds);
   out.set_refusal(plan.refusal);
   out.set_queued(plan.queued);
+  if (plan.decided != Time{}) out.set_decided_us(ToMicros(plan.decided));
   if (plan.earliest) out.set_earliest_us(ToMicros(*plan.earliest));
   return out;
 }

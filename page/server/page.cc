@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "common/status.h"
 #include "page/server/answers.h"
 #include "page/server/gzip.h"
 #include "page/server/json.h"
@@ -77,6 +78,7 @@ Page::Page(Source& source, const Clock& clock, const std::vector<File>& files, R
       files_(files),
       readers_(readers),
       snapshots_(clock, kMoment, kMostUnread),
+      planning_(clock),
       feed_({.newest = [&source] { return source.NewestEvent(); },
              .read = [&source](int64_t after, Duration wait) { return ReadEvents(source, after, wait); },
              .here = [&source] { return source.Here(); }},
@@ -87,9 +89,10 @@ absl::StatusOr<Response> Page::Ask(absl::Status (Source::*call)(const Request&, 
                                    const Request& request) {
   Response response;
   const absl::Status status = (source_.*call)(request, response);
-  // Plans of one job may take too long, or wait behind others'; all else is answered meanwhile.
-  const bool of_this_question =
-      std::is_same_v<Request, v1::ExplainRequest> && absl::IsDeadlineExceeded(status);
+  // Plans may take too long, or wait behind others'; all else is answered meanwhile.
+  constexpr bool kPlans =
+      std::is_same_v<Request, v1::ExplainRequest> || std::is_same_v<Request, v1::SubmitRequest>;
+  const bool of_this_question = kPlans && absl::IsDeadlineExceeded(status);
   if (IsAway(status) && !of_this_question) feed_.Leave(status);
   if (!status.ok()) return status;
   return response;
@@ -103,10 +106,19 @@ absl::StatusOr<std::string> Page::Call(absl::Status (Source::*call)(const Reques
   return ToJson(*response);
 }
 
+absl::StatusOr<std::string> Page::TellPlan(const PlanRequest& plan) {
+  SIDING_RETURN_IF_ERROR(planning_.Left());
+  const Time began = clock_.Now();
+  auto told = Call(&Source::PlanRequest, plan.request);
+  planning_.Take(clock_.Now() - began);
+  return told;
+}
+
 absl::StatusOr<std::string> Page::Tell(const Question& question) {
   const auto& what = question.what;
   if (const auto* jobs = std::get_if<ListJobs>(&what)) return Call(&Source::ListJobs, jobs->request);
   if (const auto* job = std::get_if<ExplainJob>(&what)) return Call(&Source::Explain, job->request);
+  if (const auto* plan = std::get_if<PlanRequest>(&what)) return TellPlan(*plan);
   if (const auto* of = std::get_if<ListCheckpoints>(&what))
     return Call(&Source::ListCheckpoints, of->request);
   if (std::holds_alternative<ListNodes>(what)) return Call(&Source::ListNodes, v1::ListNodesRequest());

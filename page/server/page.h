@@ -14,6 +14,7 @@
 #include "page/server/event_feed.h"
 #include "page/server/http.h"
 #include "page/server/lists.h"
+#include "page/server/planning_time.h"
 #include "page/server/question.h"
 #include "page/server/snapshots.h"
 #include "page/server/source.h"
@@ -45,6 +46,7 @@ class Page {
 
   absl::StatusOr<Snapshot> SnapshotOf(const Question& question);
   absl::StatusOr<std::string> Tell(const Question& question);
+  absl::StatusOr<std::string> TellPlan(const PlanRequest& plan);
   template <class Request, class Response>
   absl::StatusOr<Response> Ask(absl::Status (Source::*call)(const Request&, Response&),
                                const Request& request);
@@ -62,6 +64,7 @@ class Page {
   const Readers readers_;
   Snapshots snapshots_;
   Lists lists_{clock_, snapshots_};
+  PlanningTime planning_;
   EventFeed feed_;
 };
 

@@ -1,6 +1,8 @@
 // What is answered, over the API's service, without a server.
 #include "page/server/page.h"
 
+#include <functional>
+
 #include "controller/api/calls_fixture.h"
 #include "gmock/gmock.h"
 #include "nlohmann/json.hpp"
@@ -291,6 +293,16 @@ TEST_F(PageTest, ThePagesCallsAreCounted) {
   EXPECT_THAT(*response.body, HasSubstr("limits.calls is 1"));
 }
 
+// Plans name jobs, and cost time.
+TEST_F(PageTest, NoPlanIsMadeForAStranger) {
+  const HttpResponse response = page_.Answer({.method = "GET",
+                                              .path = "/api/v1/plan",
+                                              .query = {{"start_by_us", "earliest"}},
+                                              .headers = {{"Host", "localhost"}}});
+  EXPECT_EQ(response.status, 403);
+  EXPECT_THAT(*response.body, HasSubstr("plans are made for users"));
+}
+
 // Of whom the page is not told whether he is there.
 class AwaySource final : public Source {
  public:
@@ -299,6 +311,10 @@ class AwaySource final : public Source {
     return Answer();
   }
   absl::Status Explain(const v1::ExplainRequest&, v1::ExplainResponse&) override { return Answer(); }
+  absl::Status PlanRequest(const v1::SubmitRequest&, v1::Plan&) override {
+    planned();
+    return Answer();
+  }
   absl::Status ListCheckpoints(const v1::ListCheckpointsRequest&, v1::ListCheckpointsResponse&) override {
     return Answer();
   }
@@ -317,6 +333,7 @@ class AwaySource final : public Source {
 
   absl::Status answer;
   absl::Status events;
+  std::function<void()> planned = [] {};
   int asked = 0;
 
  private:
@@ -376,6 +393,34 @@ TEST_F(AwayPageTest, PlansThatTakeTooLongAreThatQuestionsAlone) {
   source_.answer = absl::UnavailableError("gone");
   EXPECT_EQ(Get("/api/v1/jobs/1/plans").status, 502);
   EXPECT_TRUE(stream.stream->HasEnded());
+}
+TEST_F(AwayPageTest, PlansTakeAPartOfTheTime) {
+  source_.planned = [&] { clock_.Advance(std::chrono::milliseconds(700)); };
+  int number = 0;
+  const auto plan = [&] {
+    return page_.Answer({.method = "GET",
+                         .path = "/api/v1/plan",
+                         .query = {{"nodes", absl::StrCat(++number)}, {"start_by_us", "9"}},
+                         .headers = {{"Host", "localhost"}}});
+  };
+  int made = 0;
+  while (plan().status == 200) ++made;
+  EXPECT_EQ(made, 4) << "2 s at once, of which a fifth is paid back meanwhile";
+  EXPECT_EQ(plan().status, 429);
+  EXPECT_THAT(*plan().body, HasSubstr("try again in "));
+  EXPECT_EQ(GetAtOnce("/api/v1/nodes").status, 200) << "all else is answered";
+  clock_.Advance(std::chrono::seconds(2));
+  EXPECT_EQ(plan().status, 200);
+}
+TEST_F(AwayPageTest, APlanThatTakesTooLongIsThatQuestionsAlone) {
+  const HttpResponse stream = Get("/api/v1/events");
+  source_.answer = absl::DeadlineExceededError("no answer within 10s");
+  const HttpResponse plan = page_.Answer({.method = "GET",
+                                          .path = "/api/v1/plan",
+                                          .query = {{"start_by_us", "9"}},
+                                          .headers = {{"Host", "localhost"}}});
+  EXPECT_EQ(plan.status, 504);
+  EXPECT_FALSE(stream.stream->HasEnded());
 }
 TEST_F(AwayPageTest, WhereEventsAreRefusedAllElseIsAnswered) {
   source_.events = absl::ResourceExhaustedError("limits.streams is 1");

@@ -1,7 +1,10 @@
 #include "page/server/question.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <map>
+#include <type_traits>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -161,6 +164,68 @@ Answer ReadCheckpoints(Query& query) {
   return Question{checkpoints, ""};
 }
 
+// From 0 on; nothing: it is no number, or too large a one.
+template <class Number>
+bool ReadNumber(Query& query, const std::string& name, Number& number) {
+  if (!query.Has(name)) return true;
+  const auto read = Whole(query.One(name).value_or(""));
+  if (!read || *read > std::numeric_limits<Number>::max()) return false;
+  number = static_cast<Number>(*read);
+  return true;
+}
+
+// Of the fields that a plan does not depend on, what a dry run has to have.
+v1::JobSpec AnyRequest() {
+  v1::JobSpec spec;
+  spec.set_name("what-if");
+  spec.set_on_demand(true);
+  spec.add_command("true");
+  spec.set_workdir("/");
+  spec.set_output("/dev/null");
+  spec.set_nodes(1);
+  spec.mutable_per_node()->set_slots(1);
+  return spec;
+}
+
+Answer ReadPlan(Query& query) {
+  if (auto refusal = query.Take(
+          {"gpus", "label", "memory", "nodes", "not_before_us", "slots", "start_by_us", "walltime_us"}))
+    return *refusal;
+  v1::JobSpec spec = AnyRequest();
+  int32_t nodes = spec.nodes(), slots = spec.per_node().slots(), gpus = 0;
+  int64_t memory = 0, start_by = 0, not_before = 0, walltime = 0;
+  const auto number = [&](const char* name, auto& to) -> std::optional<Refusal> {
+    if (ReadNumber(query, name, to)) return std::nullopt;
+    return Refusal{400, absl::StrCat(name, ": expected one whole number from 0 to ",
+                                     std::numeric_limits<std::decay_t<decltype(to)>>::max())};
+  };
+  for (const auto& refusal :
+       {number("nodes", nodes), number("slots", slots), number("gpus", gpus), number("memory", memory),
+        number("not_before_us", not_before), number("walltime_us", walltime)}) {
+    if (refusal) return *refusal;
+  }
+  spec.set_nodes(nodes);
+  spec.mutable_per_node()->set_slots(slots);
+  spec.mutable_per_node()->set_gpus(gpus);
+  spec.mutable_per_node()->set_memory(memory);
+  spec.set_not_before_us(not_before);
+  spec.set_walltime_us(walltime);
+  const bool earliest = query.One("start_by_us") == "earliest";
+  if (!earliest && (!query.Has("start_by_us") || !ReadNumber(query, "start_by_us", start_by)))
+    return Refusal{400, "start_by_us: expected earliest, or one number, of microseconds since 1970 UTC"};
+  spec.set_start_by_earliest(earliest);
+  if (!earliest) spec.set_start_by_us(start_by);
+  for (const std::string& label : query.All("label")) {
+    const size_t at = label.find('=');
+    if (at == std::string::npos || at == 0)
+      return Refusal{400, absl::StrCat("label '", Cut(label), "': expected NAME=VALUE")};
+    (*spec.mutable_labels())[label.substr(0, at)] = label.substr(at + 1);
+  }
+  PlanRequest plan;
+  *plan.request.mutable_spec() = std::move(spec);
+  return Question{plan, ""};
+}
+
 Answer ReadEvents(const HttpRequest& request, Query& query) {
   if (auto refusal = query.Take({"after"})) return *refusal;
   FollowEvents events;
@@ -202,6 +267,7 @@ Answer ReadPath(const HttpRequest& request, const std::vector<std::string>& path
   if (path.size() == 1) {
     if (first == "jobs") return ReadJobs(query);
     if (first == "checkpoints") return ReadCheckpoints(query);
+    if (first == "plan") return ReadPlan(query);
     if (first == "events") return ReadEvents(request, query);
     const std::map<std::string, Question> plain{
         {"nodes", {ListNodes{}, ""}}, {"site", {ShowSite{}, ""}}, {"policy", {ShowPolicy{}, ""}}};
@@ -213,7 +279,7 @@ Answer ReadPath(const HttpRequest& request, const std::vector<std::string>& path
   return Refusal{
       404,
       absl::StrCat("'", Cut(request.path), "' is not known; expected ", kRoot,
-                   "jobs, jobs/ID, jobs/ID/plans, jobs/changes, nodes, checkpoints, events, policy or site")};
+                   "jobs, jobs/ID, jobs/ID/plans, jobs/changes, plan, nodes, checkpoints, events, policy or site")};
 }
 
 }  // namespace

@@ -22,6 +22,10 @@ struct ListJobChanges {
 struct ExplainJob {
   v1::ExplainRequest request;
 };
+// What would be done for a request that is not submitted.
+struct PlanRequest {
+  v1::SubmitRequest request;
+};
 struct ListCheckpoints {
   v1::ListCheckpointsRequest request;
 };
@@ -33,7 +37,7 @@ struct FollowEvents {
 };
 
 struct Question {
-  std::variant<ListJobs, ListJobChanges, ExplainJob, ListCheckpoints, ListNodes, ShowSite, ShowPolicy,
+  std::variant<ListJobs, ListJobChanges, ExplainJob, PlanRequest, ListCheckpoints, ListNodes, ShowSite, ShowPolicy,
                FollowEvents>
       what;
   // The same for all that ask the same.

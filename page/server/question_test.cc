@@ -72,6 +72,50 @@ TEST(QuestionTest, PlansAreComparedWhereThatIsAskedFor) {
   EXPECT_FALSE(Asked<ExplainJob>(Get("/api/v1/jobs/17/plans")).request.compare());
   EXPECT_TRUE(Asked<ExplainJob>(Get("/api/v1/jobs/17/plans", {{"compare", "true"}})).request.compare());
 }
+TEST(QuestionTest, ARequestThatIsNotSubmitted) {
+  const auto plan = Asked<PlanRequest>(Get("/api/v1/plan", {{"nodes", "2"},
+                                                            {"slots", "4"},
+                                                            {"gpus", "1"},
+                                                            {"memory", "1024"},
+                                                            {"start_by_us", "9"},
+                                                            {"not_before_us", "8"},
+                                                            {"walltime_us", "7"},
+                                                            {"label", "account=beam=line"},
+                                                            {"label", "qos="}}));
+  const v1::JobSpec& spec = plan.request.spec();
+  EXPECT_TRUE(spec.on_demand());
+  EXPECT_EQ(spec.nodes(), 2);
+  EXPECT_EQ(spec.per_node().slots(), 4);
+  EXPECT_EQ(spec.per_node().gpus(), 1);
+  EXPECT_EQ(spec.per_node().memory(), 1024);
+  EXPECT_EQ(spec.start_by_us(), 9);
+  EXPECT_FALSE(spec.start_by_earliest());
+  EXPECT_EQ(spec.not_before_us(), 8);
+  EXPECT_EQ(spec.walltime_us(), 7);
+  EXPECT_EQ(spec.labels().at("account"), "beam=line");
+  EXPECT_EQ(spec.labels().at("qos"), "");
+  const auto earliest = Asked<PlanRequest>(Get("/api/v1/plan", {{"start_by_us", "earliest"}}));
+  EXPECT_TRUE(earliest.request.spec().start_by_earliest());
+  EXPECT_EQ(earliest.request.spec().nodes(), 1);
+}
+TEST(QuestionTest, ARequestThatCannotBeRead) {
+  const auto why = [](const std::string& name, const std::string& value) {
+    HttpFields fields{{name, value}};
+    if (name != "start_by_us") fields.emplace_back("start_by_us", "9");
+    return WhyRefused(Get("/api/v1/plan", fields));
+  };
+  for (const char* number : {"", "x", "-1", "1.5", "2147483648", "99999999999999999999"}) {
+    EXPECT_EQ(why("nodes", number), "400 nodes: expected one whole number from 0 to 2147483647") << number;
+  }
+  EXPECT_EQ(why("memory", "1G"), "400 memory: expected one whole number from 0 to 9223372036854775807");
+  const char* const kTime =
+      "400 start_by_us: expected earliest, or one number, of microseconds since 1970 UTC";
+  EXPECT_EQ(why("start_by_us", "+20s"), kTime);
+  EXPECT_EQ(WhyRefused(Get("/api/v1/plan")), kTime);
+  EXPECT_EQ(why("label", "account"), "400 label 'account': expected NAME=VALUE");
+  EXPECT_EQ(why("label", "=x"), "400 label '=x': expected NAME=VALUE");
+  EXPECT_THAT(why("command", "rm"), HasSubstr("400 'command': expected gpus, label"));
+}
 TEST(QuestionTest, WhatCannotBeReadNamesWhatWasExpected) {
   EXPECT_EQ(WhyRefused(Get("/api/v1/jobs", {{"all", "yes"}})), "400 all: expected true or false");
   EXPECT_EQ(WhyRefused(Get("/api/v1/jobs", {{"brief", ""}})), "400 brief: expected true or false");

@@ -21,6 +21,9 @@ absl::Status ServiceSource::ListJobs(const v1::ListJobsRequest& request, v1::Lis
 absl::Status ServiceSource::Explain(const v1::ExplainRequest& request, v1::ExplainResponse& response) {
   return Call(&ApiService::Explain, request, response);
 }
+absl::Status ServiceSource::PlanRequest(const v1::SubmitRequest& request, v1::Plan& response) {
+  return Call(&ApiService::PlanRequest, request, response);
+}
 absl::Status ServiceSource::ListCheckpoints(const v1::ListCheckpointsRequest& request,
                                             v1::ListCheckpointsResponse& response) {
   return Call(&ApiService::ListCheckpoints, request, response);

@@ -14,7 +14,8 @@
 namespace siding::page {
 
 // kUnavailable, kDeadlineExceeded or kCancelled, of each method: whoever is asked does not answer now. But
-// Explain's kDeadlineExceeded is that job's, whose plans take too long, and EventsAfter's that reader's.
+// Explain's and PlanRequest's kDeadlineExceeded is that question's, whose plans take too long, and
+// EventsAfter's that reader's.
 class Source {
  public:
   virtual ~Source() = default;
@@ -22,6 +23,7 @@ class Source {
   // ---- Questions, one at a time. Other readers of the page wait meanwhile. ----
   virtual absl::Status ListJobs(const v1::ListJobsRequest& request, v1::ListJobsResponse& response) = 0;
   virtual absl::Status Explain(const v1::ExplainRequest& request, v1::ExplainResponse& response) = 0;
+  virtual absl::Status PlanRequest(const v1::SubmitRequest& request, v1::Plan& response) = 0;
   virtual absl::Status ListCheckpoints(const v1::ListCheckpointsRequest& request,
                                        v1::ListCheckpointsResponse& response) = 0;
   virtual absl::Status ListNodes(const v1::ListNodesRequest& request, v1::ListNodesResponse& response) = 0;

@@ -17,7 +17,7 @@ from ports import free_ports
 
 USER = 65534
 PATHS = ("/", "/page.js", "/licences.txt", "/favicon.ico", "/api/v1/jobs", "/api/v1/jobs/1", "/api/v1/jobs/1/plans", "/api/v1/nodes",
-         "/api/v1/checkpoints", "/api/v1/site", "/api/v1/policy", "/api/v1/events", "/api/v1/events?after=0", "/api/v1/", "/odd", "/%2e%2e/x")
+         "/api/v1/checkpoints", "/api/v1/plan?start_by_us=earliest", "/api/v1/site", "/api/v1/policy", "/api/v1/events", "/api/v1/events?after=0", "/api/v1/", "/odd", "/%2e%2e/x")
 
 
 class Events:
@@ -103,6 +103,9 @@ class Rights(WithPages):
             self.assertTrue(page.shown(f"/api/v1/jobs/{request}/plans?compare=true")["plans"])
             self.assertEqual(len(page.shown("/api/v1/nodes")["nodes"]), 2)
         self.assertEqual([page.shown("/api/v1/site")["is_operator"] for page in (user, operator)], [False, True])
+        named = [{int(step["job"]): step["job_name"] for step in page.shown(f"/api/v1/plan?nodes=2&start_by_us={int((time.time() + FAR) * 1e6)}")["steps"]}
+                 for page in (user, operator)]
+        self.assertEqual([(each[theirs], each[own]) for each in named], [("", "counter"), ("counter", "counter")])
         about = {int(event["job"]) for event in self.follow(user, 0).until(lambda e: (int(e["job"]), e["kind"]) == (request, "succeeded"))}
         self.assertEqual(about - {0}, {own, request})
         about = {int(event["job"]) for event in self.follow(operator, 0).until(lambda e: (int(e["job"]), e["kind"]) == (request, "succeeded"))}

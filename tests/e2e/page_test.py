@@ -119,7 +119,8 @@ class Page(ClusterCase):
     def test_what_it_refuses_it_refuses_with_a_reason(self):
         for path, method, status, words in [("/api/v1/jobs/999", "GET", 404, "999"), ("/api/v1/jobs/x", "GET", 400, "expected a number"),
                                             ("/odd", "GET", 404, "is not known"), ("/api/v1/jobs?state=odd", "GET", 400, "expected pending"),
-                                            ("/api/v1/jobs", "POST", 405, "expected GET"), ("/api/v1/jobs", "DELETE", 405, "expected GET")]:
+                                            ("/api/v1/plan", "GET", 400, "start_by_us: expected"),
+                                            ("/api/v1/plan?start_by_us=earliest", "GET", 403, "plans are made for users"), ("/api/v1/jobs", "POST", 405, "expected GET"), ("/api/v1/jobs", "DELETE", 405, "expected GET")]:
             got, headers, said = self.ask(path, method)
             self.assertEqual((got, said["error"]["status"]), (status, status), path)
             self.assertIn(words, said["error"]["message"])

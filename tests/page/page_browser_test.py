@@ -153,6 +153,37 @@ class OwnPageInBrowser(ClusterCase):
         browser.do("gone", "The controller is not heard.")
         browser.do("see", "Nodes: 2")
 
+    def test_what_a_request_would_cost_is_asked_and_nothing_is_touched(self):
+        jobs = [self.counter(methods="suspend") for _ in self.nodes]
+        for job in jobs:
+            self.wait_counting(job)
+        _, browser = self.look()
+        browser.do("see", "No deadline is ahead")
+        browser.do("go", "#/whatif?nodes%3D2%26by%3D%2B600s")
+        browser.do("see", "2 jobs make way")
+        browser.do("see", "before its deadline")
+        browser.do("see", "sidingctl submit --nodes 2 --slots 1 --start-by +600s -- COMMAND")
+        browser.do("faultless")
+        browser.do("picture", "own-whatif")
+        browser.do("go", "#/whatif?nodes%3D3%26by%3D%2B600s")
+        browser.do("see", "It would be refused")
+        browser.do("see", "the cluster has 2")
+        self.assertEqual([job["state"] for job in self.cluster.ctl("jobs")["jobs"]], ["running", "running"])
+        for job in jobs:
+            self.end_job(job)
+
+    def test_who_changed_the_policy_is_seen(self):
+        _, browser = self.look()
+        browser.do("see", "No deadline is ahead")
+        browser.do("go", "#/policy?margin")
+        browser.do("see", "margin: 500ms")
+        (self.cluster.dir / "policy.yaml").write_text(self.policy.replace("margin: 500ms", "margin: 700ms"))
+        wait_for("the new policy", lambda: self.cluster.ctl("policy", "show")["policy"]["margin"] == "700ms")
+        browser.do("see", "+margin: 700ms")
+        browser.do("see", "the file was changed")
+        browser.do("faultless")
+        browser.do("picture", "own-policy")
+
     def test_where_nothing_runs_an_operator_is_told_that(self):
         _, browser = self.look()
         browser.do("see", "No deadline is ahead")

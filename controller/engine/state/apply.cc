@@ -116,11 +116,11 @@ class Applier {
     DropOwnContents(job.spec);
     job.exit_code = kRefusedExit;
     job.reason = e.plan.refusal;
-    job.plans.push_back(e.plan);
+    AddPlan(job, e.plan);
   }
 
   void operator()(const RequestPlanned& e) {
-    if (JobRecord* job = Find()) job->plans.push_back(e.plan);
+    if (JobRecord* job = Find()) AddPlan(*job, e.plan);
   }
 
   void operator()(const RankExited& e) {
@@ -179,6 +179,8 @@ class Applier {
     if (!e.lost) since.reset();
     if (e.lost && !since) since = event_.at;
   }
+
+  void operator()(const PolicyChanged&) {}  // it is in a file, not in the journal
 
   void operator()(const TasksLeft& e) { state_.given_up[e.node].insert(event_.job); }
   void operator()(const TasksGone& e) { NothingIsLeft(e.node, event_.job); }
@@ -299,6 +301,11 @@ class Applier {
     } else {
       state_.unwanted.erase(checkpoint.id);
     }
+  }
+
+  void AddPlan(JobRecord& job, const Plan& plan) {
+    job.plans.push_back(plan);
+    job.plans.back().decided = event_.at;
   }
 
   JobRecord* Find() {

@@ -1,5 +1,5 @@
 // The calls of the API: one function a question. What goes wrong is an ApiError with the gRPC code in it.
-import {Answers, Event, ExplainResponse, Job, ListJobsResponse, ListNodesResponse, PolicyInForce, SiteInfo} from '../../generated/api';
+import {Answers, Event, ExplainResponse, Job, ListJobsResponse, ListNodesResponse, Plan, PolicyInForce, SiteInfo} from '../../generated/api';
 import {BadAnswer, decode} from './decode';
 import {NO_LIST, withChanges} from './job_list';
 import {Piece, PieceReader} from './pieces';
@@ -107,6 +107,9 @@ export const readJob = (id: number, signal?: AbortSignal): Promise<ListJobsRespo
 export const readPlans = (id: number, signal?: AbortSignal): Promise<ExplainResponse & Dated> => get('ExplainResponse', `/jobs/${id}/plans`, signal);
 // With what would have been done if one of those who make way had stayed, which costs the controller a plan for each.
 export const readComparedPlans = (id: number, signal?: AbortSignal): Promise<ExplainResponse & Dated> => get('ExplainResponse', `/jobs/${id}/plans?compare=true`, signal);
+
+// Of a request that is not submitted: see questionOf() in model/whatif.ts.
+export const readPlan = (question: string): Promise<Plan & Dated> => get('Plan', `/plan?${question}`);
 
 // Calls `heard` with each piece that comes, until the stream ends. `after`: the event behind which it begins; undefined: from now on.
 export async function followEvents(after: number | undefined, heard: (piece: Piece) => void, signal: AbortSignal): Promise<void> {

@@ -23,6 +23,8 @@ let aheadMs = 0;  // of the controller's clock, before this machine's
 export const standing = computed(() => standingOf(link.value, steadyMs.value));
 // The controller's time, in microseconds, once a second; it stands while nothing is heard.
 export const now = signal(0);
+// The same at this moment.
+export const controllerNowUs = (): number => Math.round((Date.now() + aheadMs) * 1000);
 const secondsTo = (ms: number): number => (ms - steadyMs.value) / 1000;
 export const heardAgoS = computed(() => Math.max(0, Math.round(-secondsTo(link.value.lastHeardMs ?? steadyMs.value))));
 export const retryInS = computed(() => Math.max(0, Math.ceil(secondsTo(link.value.retryAtMs))));
@@ -30,7 +32,7 @@ export const retryInS = computed(() => Math.max(0, Math.ceil(secondsTo(link.valu
 function tick(): void {
   batch(() => {
     steadyMs.value = performance.now();
-    if (standing.value === 'live') now.value = Math.round((Date.now() + aheadMs) * 1000);
+    if (standing.value === 'live') now.value = controllerNowUs();
   });
 }
 

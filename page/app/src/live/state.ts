@@ -13,6 +13,7 @@ const READ_SINGLY = 16;
 
 export interface State {
   site: SiteInfo | undefined;                   // undefined: nothing has been read yet
+  policy: PolicyInForce | undefined;
   privateJobs: boolean;                         // the policy shows jobs to their users and to operators alone
   jobs: ReadonlyMap<number, Job>;               // that have not ended
   ended: ReadonlyMap<number, Job> | undefined;  // undefined: nobody has asked for them
@@ -26,7 +27,7 @@ export interface State {
 }
 
 export const NOTHING: State = {
-  site: undefined, privateJobs: false, jobs: new Map(), ended: undefined, nodes: [], events: [], lastSeq: 0, firstSeq: 0, stale: new Map(), allStaleSince: undefined,
+  site: undefined, policy: undefined, privateJobs: false, jobs: new Map(), ended: undefined, nodes: [], events: [], lastSeq: 0, firstSeq: 0, stale: new Map(), allStaleSince: undefined,
   changed: new Map(),
 };
 
@@ -63,8 +64,8 @@ export function withEvents(state: State, events: readonly Event[], nowMs: number
   const newest = fresh.at(-1);
   if (newest === undefined) return state;
   const stale = new Map(state.stale), changed = new Map(state.changed);
-  // It was about jobs that it does not name.
-  let all = fresh.some(event => event.kind === 'forgotten' || (event.kind === 'restored' && event.job === 0));
+  // It was about jobs that it does not name, or changes what this reader may see.
+  let all = fresh.some(event => event.kind === 'forgotten' || event.kind === 'policy-changed' || (event.kind === 'restored' && event.job === 0));
   for (const {job, seq} of fresh) {
     if (job === 0) continue;
     stale.set(job, nowMs);
@@ -106,7 +107,7 @@ export function withOlderEvents(state: State, events: readonly Event[], after: n
 
 export const withNodes = (state: State, nodes: readonly Node[]): State => ({...state, nodes});
 export const withSite = (state: State, site: SiteInfo, policy: PolicyInForce): State =>
-  ({...state, site, privateJobs: /^\s*private_jobs:\s*true\b/m.test(policy.yaml)});
+  ({...state, site, policy, privateJobs: /^\s*private_jobs:\s*true\b/m.test(policy.yaml)});
 
 // Whether there are jobs, this reader is not told.
 export const areJobsHidden = (state: State): boolean => state.privateJobs && state.jobs.size === 0 && state.site?.isOperator !== true;

@@ -3,6 +3,7 @@ import {KeepRule, KeptGroup, Plan, PlanKeep} from '../../generated/api';
 
 export interface Kept {
   text: string;   // of the rule
+  rule: string;   // its name in the address of the policy; empty: none decided
   count: number;  // of all in the group
   named: readonly PlanKeep[];
 }
@@ -24,6 +25,6 @@ const isIn = (keep: PlanKeep, group: KeptGroup): boolean =>
   keep.rule === group.rule && keep.policyKey === group.policyKey && keep.jobClass === group.jobClass;
 
 export const keptOf = (plan: Plan): Kept[] => plan.keptGroups.map(group =>
-  ({text: ruleText(group), count: group.jobs, named: plan.kept.filter(keep => isIn(keep, group))}));
+  ({text: ruleText(group), rule: group.policyKey === '' ? '' : `${group.policyKey}${group.jobClass === '' ? '' : `/${group.jobClass}`}`, count: group.jobs, named: plan.kept.filter(keep => isIn(keep, group))}));
 
 export const countKept = (plan: Plan): number => plan.keptGroups.reduce((sum, group) => sum + group.jobs, 0);

@@ -1,7 +1,7 @@
 // The sentences of a job's page: its headline, and what happened to it.
 import {Job} from '../../generated/api';
 import {bytes} from '../text/amounts';
-import {clock, duration} from '../text/time';
+import {clock, duration, durationAfter} from '../text/time';
 import {nameOf, phaseOf} from './jobs';
 import {Move} from './moves';
 
@@ -30,8 +30,8 @@ export function whatHappened(move: Move): string {
 export function howItWent(move: Move): string[] {
   const parts: string[] = [];
   if (move.freeUs !== undefined) {
-    const took = (move.freeUs - move.orderedUs) / 1e6, predicted = (move.predictedUs - move.orderedUs) / 1e6;
-    parts.push(`Its nodes were free after ${duration(took)}${move.predictedUs > 0 ? `, predicted ${duration(predicted)}` : ''}.`);
+    const took = (move.freeUs - move.orderedUs) / 1e6;
+    parts.push(`Its nodes were free after ${duration(took)}${move.predictedUs > 0 ? `, predicted ${durationAfter(move.orderedUs, move.predictedUs)}` : ''}.`);
   }
   if (move.durableUs !== undefined) parts.push(`Its image${move.bytes > 0 ? ` (${bytes(move.bytes)})` : ''} was whole at ${clock(move.durableUs)}.`);
   return parts;

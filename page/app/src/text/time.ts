@@ -32,6 +32,9 @@ export function duration(seconds: number): string {
   return `${sign}${Math.floor(s / large[0])} ${large[1]}${rest > 0 ? ` ${rest} ${small[1]}` : ''}`;
 }
 
+// How long after the first the second is. A plan is made a moment before its orders are given: what it finds free already is so at once.
+export const durationAfter = (fromUs: number, toUs: number): string => (toUs <= fromUs ? 'at once' : duration((toUs - fromUs) / 1e6));
+
 // "in 20 s", "6 min ago", "now". Whole seconds: it is read once a second.
 export function distance(us: number, now: number): string {
   const seconds = Math.trunc((us - now) / 1e6);

@@ -36,4 +36,6 @@ export function replaceQuery(query: string): void {
 export const jobAddress = (id: number): string => `#/job/${id}`;
 export const requestAddress = (id: number): string => `#/preemption/${id}`;
 export const nodeAddress = (name: string): string => `#/now?${encodeURIComponent(`node=${name}`)}`;
+// `rule`: "min_runtime", or of a class "min_runtime/campaign".
+export const policyAddress = (rule: string): string => `#/policy?${encodeURIComponent(rule)}`;
 export const jobsAddress = (filter: string): string => `#/jobs?${encodeURIComponent(filter)}`;

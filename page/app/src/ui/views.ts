@@ -3,8 +3,10 @@ import {VNode} from 'preact';
 import {JobView} from '../views/job';
 import {JobsView} from '../views/jobs';
 import {NowView} from '../views/now';
+import {PolicyView} from '../views/policy';
 import {PreemptionView} from '../views/preemption';
 import {PreemptionsView} from '../views/preemptions';
+import {WhatIfView} from '../views/whatif';
 
 interface View {
   show: (props: {id: string; query: string}) => VNode;
@@ -16,4 +18,6 @@ export const VIEWS: Record<string, View> = {
   preemption: {show: PreemptionView, tab: 'preemptions'},
   jobs: {show: JobsView, tab: 'jobs'},
   job: {show: JobView, tab: 'jobs'},
+  whatif: {show: WhatIfView, tab: 'whatif'},
+  policy: {show: PolicyView, tab: 'policy'},
 };

@@ -12,7 +12,7 @@ import {count, loss, names, nodesText, plural, times} from '../text/amounts';
 import {clock, duration, moment} from '../text/time';
 import {html} from '../ui/html';
 import {Box, Command, FromNow, LinkOf, Panel} from '../ui/parts';
-import {jobAddress, jobsAddress} from '../ui/route';
+import {jobAddress, jobsAddress, replaceQuery} from '../ui/route';
 import {EventsPanel} from './job';
 import {TimesTable, WhyPanel} from './preemption_why';
 import {TimeLinePanel} from './timeline';
@@ -55,37 +55,38 @@ function WayBox({line, request}: {line: TimeLine; request: number}) {
     ${parts.map((part, i) => html`${i > 0 && '; '}${part}`)}${parts.length > 0 && '.'}<//>`;
 }
 
-function CostBox({plan}: {plan: Plan}) {
+function CostBox({plan, plans}: {plan: Plan; plans: readonly Plan[]}) {
   const other = nextBest(plan);
   return html`<${Box} title="Lost" big=${`${loss(plan.lossNodeSeconds)} predicted`}>${other && `Next best set: ${loss(other.lossNodeSeconds)}${plan.lossNodeSeconds > 0 ? `, ${times(other.lossNodeSeconds, plan.lossNodeSeconds)}` : ''}.`}
-    ${other === undefined && plan.without.length > 0 && 'No other set would have been in time.'}<//>`;
+    ${other === undefined && plan.without.length > 0 && 'No other set would have been in time.'}${plans.length > 1 && ` By plan ${plans.indexOf(plan) + 1} of ${plans.length}.`}<//>`;
 }
 
-interface RequestProps { job: Job; plans: readonly Plan[]; hidden: boolean }
-function Request({job, plans, hidden}: RequestProps) {
-  const plan = decidingPlan(plans), jobs = [...new Set([job.id, ...involved(plans).map(step => step.job), ...movedFor(state.value.events, job.id)])];
+interface RequestProps { job: Job; plans: readonly Plan[]; hidden: boolean; query: string }
+function Request({job, plans, hidden, query}: RequestProps) {
+  const plan = decidingPlan(plans), asked = Number(/^plan=(\d{1,6})$/.exec(query)?.[1]), number = plans[asked - 1] === undefined ? plans.findIndex(each => each === plan) + 1 : asked;
+  const jobs = [...new Set([job.id, ...involved(plans).map(step => step.job), ...movedFor(state.value.events, job.id)])];
   const {events, reachesBack} = useHistory(jobs, job.submittedUs), line = timeLineOf(job, plans, events, now.value);
   const observed = line.rows.some(row => row.move !== undefined), user = userOf(job);
   return html`<div class="titleline"><div><h1>${headlineOf(job)}</h1>
     <p class="dim">Request ${job.id} of <a href=${jobsAddress(`user:${user}`)}>${user}</a>: ${nodesText(sizeOf(job))}${deadlineOf(job) > 0 ? ` by ${moment(deadlineOf(job), now.value)}` : ''}.
       ${job.nodes.length > 0 && ` It has ${names(job.nodes)}.`} ${plans.length > 1 && `It was planned ${plans.length} times.`} <a href=${jobAddress(job.id)}>The job itself</a></p></div></div>
     <div class="answer"><${DeadlineBox} job=${job} plan=${plan}/>
-      <${WayBox} line=${line} request=${job.id}/>${plan?.feasible && html`<${CostBox} plan=${plan}/>`}</div>
+      <${WayBox} line=${line} request=${job.id}/>${plan?.feasible && html`<${CostBox} plan=${plan} plans=${plans}/>`}</div>
     ${observed && html`<${TimeLinePanel} line=${line} request=${job}/><${Panel} title="Predicted and observed">
       <${TimesTable} rows=${line.rows} request=${job.id}/>${!reachesBack && html`<p class="note">Events from before those that this page has are not in it.</p>`}<//>`}
     ${hidden && html`<p class="bar inset">
       <b>Its plan is not shown to you.</b> It is for those who may act on the request: <code>sidingctl explain ${job.id}</code></p>`}
-    ${plan?.feasible && html`<${WhyPanel} plan=${plan}/>`}
+    ${plans.some(each => each.feasible) && html`<${WhyPanel} plans=${plans} number=${number} choose=${(to: number) => replaceQuery(`plan=${to}`)}/>`}
     ${!observed && html`<${EventsPanel} jobs=${jobs} sinceUs=${job.submittedUs} command=${`sidingctl events --job ${job.id}`}/>`}
     <${Panel} title="As a command"><div class="pad"><${Command}>sidingctl explain ${job.id}<//></div><//>`;
 }
 
-export function PreemptionView({id}: {id: string; query: string}) {
+export function PreemptionView({id, query}: {id: string; query: string}) {
   const number = /^[1-9]\d{0,15}$/.test(id) ? Number(id) : 0, {answer: job, error} = useJob(number), plans = usePlans(number);
   const crumb = html`<p class="crumb"><a href="#/preemptions">Preemptions</a> / ${id}</p>`;
   if (number === 0 || error !== undefined) return html`${crumb}<${Unknown} what="Request" id=${id} error=${error}/>`;
   if (job === undefined) return html`${crumb}<h1>Request ${id}</h1><p class="dim">Reading what the controller knows of it.</p>`;
   if (!isOnDemand(job)) return html`${crumb}<h1>Job ${id} is no request</h1>
     <p class="dim">It has no deadline, and nobody makes way for it: <a href=${jobAddress(number)}>the job</a>.</p>`;
-  return html`${crumb}<${Request} job=${job} plans=${plans.answer?.plans ?? []} hidden=${plans.error?.isNotShown ?? false}/>`;
+  return html`${crumb}<${Request} job=${job} plans=${plans.answer?.plans ?? []} hidden=${plans.error?.isNotShown ?? false} query=${query}/>`;
 }

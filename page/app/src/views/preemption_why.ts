@@ -5,9 +5,10 @@ import {Kept, countKept, keptOf} from '../model/kept';
 import {insteadOf, lossOf, methodText, nextBest, victims, withoutJob} from '../model/plans';
 import {Row} from '../model/timeline';
 import {bytes, count, loss, nodesText, plural, times} from '../text/amounts';
-import {clock, duration} from '../text/time';
+import {clock, duration, durationAfter} from '../text/time';
 import {html} from '../ui/html';
 import {At, JobLink, Panel, Table} from '../ui/parts';
+import {policyAddress} from '../ui/route';
 import {RowLink} from './row_link';
 
 const SHOWN = 20;  // of a group, at first
@@ -40,28 +41,46 @@ function NextBest({plan}: {plan: Plan}) {
     <div class="compare">${bar('chosen', plan.lossNodeSeconds, '')}${bar('next best', other.lossNodeSeconds, 'alt')}</div></div>`;
 }
 
-function Group({kept, request}: {kept: Kept; request: number}) {
+function Group({kept, command}: {kept: Kept; command: string}) {
   const [all, setAll] = useState(false), shown = all ? kept.named : kept.named.slice(0, SHOWN), folded = kept.named.length - shown.length;
   return html`<details><summary><span class="r">${count(kept.count)}</span><b>${kept.text}</b></summary><ul>
+    ${kept.rule !== '' && html`<li>Rule: <a href=${policyAddress(kept.rule)}>${kept.rule}</a></li>`}
     ${shown.map(each => html`<li key=${each.job}><${JobLink} id=${each.job} name=${each.jobName}/> <span class="dim">${each.reason}</span></li>`)}
     ${folded > 0 && html`<li><button type="button" class="btn" onClick=${() => setAll(true)}>Show the other ${count(folded)}</button></li>`}
-    ${kept.count > kept.named.length && html`<li class="dim">${count(kept.count - kept.named.length)} more are not named here: <code>sidingctl explain ${request} --all</code></li>`}</ul></details>`;
+    ${kept.count > kept.named.length && html`<li class="dim">${count(kept.count - kept.named.length)} more are not named here: <code>${command}</code></li>`}</ul></details>`;
 }
 
-function LeftAlone({plan}: {plan: Plan}) {
+// `command`: the one that names all of them, but for --all.
+export function LeftAlone({plan, command}: {plan: Plan; command: string}) {
   const groups = keptOf(plan);
   return groups.length > 0 && html`<div class="phead sub"><h3>Left alone: ${plural(countKept(plan), 'job')}</h3></div>
-    ${groups.map(kept => html`<${Group} key=${kept.text} kept=${kept} request=${plan.request}/>`)}`;
+    ${groups.map(kept => html`<${Group} key=${kept.text} kept=${kept} command=${command}/>`)}`;
 }
 
-export function WhyPanel({plan}: {plan: Plan}) {
+// Of a request that was planned more than once.
+function Steps({number, count: of, choose}: {number: number; count: number; choose: (number: number) => void}) {
+  const step = (to: number, text: string, label: string) => html`<button type="button" class="btn" disabled=${to < 1 || to > of} aria-label=${label} onClick=${() => choose(to)}>${text}</button>`;
+  return html`<span class="steps" role="group" aria-label="Plan">${step(number - 1, '\u2039', 'The plan before')}<span role="status">Plan ${number} of ${of}</span>${step(number + 1, '\u203a', 'The next plan')}</span>`;
+}
+
+function Decision({plan}: {plan: Plan}) {
   const chosen = victims(plan), columns = ['Chosen', 'Method', ['Frees', 'r'], ['Loses', 'r'], ...(plan.without.length > 0 ? [['Best set without it', 'r']] : []), 'Because'];
-  const proof = plan.exact ? 'no set loses less, as the planner counts' : 'too many sets to look at all: there may be a better one';
-  return html`<${Panel} title="Why these jobs" right=${chosen.length > 0 && proof}>
-    ${chosen.length === 0 ? html`<p class="empty">No job had to make way.</p>` : html`<p class="pad lead">Decided${plan.decidedUs > 0 && html` at <${At} us=${plan.decidedUs}/>`}: ${plural(chosen.length, 'job frees', 'jobs free')} ${nodesText(plan.nodes.length)}, and ${chosen.length === 1 ? 'loses' : 'lose'} <b>${loss(plan.lossNodeSeconds)}</b>.</p>
-      <${Table} caption="Chosen jobs" columns=${columns}>${chosen.map(step => html`<${Chosen} key=${step.job} plan=${plan} step=${step}/>`)}<//>`}
-    <${NextBest} plan=${plan}/>
-    <${LeftAlone} plan=${plan}/><//>`;
+  const when = plan.decidedUs > 0 && html` at <${At} us=${plan.decidedUs} tenths=${true}/>`;
+  if (!plan.feasible) return html`<p class="pad lead">Decided${when}: no plan that keeps the deadline. ${plan.refusal}.</p>`;
+  if (chosen.length === 0) return html`<p class="pad lead">Decided${when}: no job had to make way.</p>`;
+  const proof = plan.exact ? 'No set loses less, as the planner counts.' : 'There were too many sets to look at all: there may be a better one.';
+  return html`<p class="pad lead">Decided${when}: ${plural(chosen.length, 'job frees', 'jobs free')} ${nodesText(plan.nodes.length)}, and ${chosen.length === 1 ? 'loses' : 'lose'} <b>${loss(plan.lossNodeSeconds)}</b>. ${proof}</p>
+    <${Table} caption="Chosen jobs" columns=${columns}>${chosen.map(step => html`<${Chosen} key=${step.job} plan=${plan} step=${step}/>`)}<//>`;
+}
+
+// `number`: of the plan that is shown, from 1 on.
+export function WhyPanel({plans, number, choose}: {plans: readonly Plan[]; number: number; choose: (number: number) => void}) {
+  const plan = plans[number - 1];
+  if (plan === undefined) return null;
+  return html`<${Panel} title="Why these jobs" right=${plans.length > 1 && html`<${Steps} number=${number} count=${plans.length} choose=${choose}/>`}>
+    <${Decision} plan=${plan}/><${NextBest} plan=${plan}/>
+    ${number < plans.length && plan.steps.length > 0 && plan.without.length === 0 && html`<p class="note">The next best set is known of the newest plan alone.</p>`}
+    <${LeftAlone} plan=${plan} command=${`sidingctl explain ${plan.request} --all`}/><//>`;
 }
 
 function BackCell({row}: {row: Row}) {
@@ -74,7 +93,7 @@ function BackCell({row}: {row: Row}) {
 
 // Predicted and observed times, for those that the picture says nothing to.
 export function TimesTable({rows, request}: {rows: readonly Row[]; request: number}) {
-  const after = (us: number, move: Row['move']) => (move === undefined || us <= 0 ? '' : duration((us - move.orderedUs) / 1e6));
+  const after = (us: number, move: Row['move']) => (move === undefined || us <= 0 ? '' : durationAfter(move.orderedUs, us));
   return html`<${Table} caption=${`Times of those that made way for request ${request}`} columns=${['Job', 'Method', ['Image', 'r'], 'Told', ['Free after: predicted', 'r'], ['observed', 'r'], 'Image whole', 'Back']}>
     ${rows.filter(row => !row.isRequest).map(row => html`<tr key=${row.job}><td><${RowLink} row=${row}/></td>
       <td class="e">${row.move?.way ?? (row.step && methodText(row.step))}</td>

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
 import {PATIENCE_MS, findings, hasBrowser, heading, launch, open, picture, problems} from './browser.mjs';
-import {large, preempted, us} from './cluster.mjs';
+import {governed, large, plan, policy, preempted, replanned, us} from './cluster.mjs';
 import {StandIn} from './stand_in.mjs';
 
 const PAGE = process.env.SIDING_PAGE ?? new URL('../../dist', import.meta.url).pathname;
@@ -19,9 +19,9 @@ after(async () => {
   for (const each of servers) if (each.server?.listening) await each.goAway();
 });
 
-function play(name, cluster, address, act, look) {
+function play(name, cluster, address, act, look, settings) {
   test(name, options, async () => {
-    const server = standIn(cluster()), url = await server.listen(), page = await open(browser, url + address, look);
+    const server = standIn(cluster(), settings), url = await server.listen(), page = await open(browser, url + address, look);
     try {
       await act(page, server);
       assert.deepEqual(page.errors, []);
@@ -277,6 +277,8 @@ play('keys lead everywhere', preempted, '#/now', async page => {
     await page.waitForFunction(title => document.activeElement?.id === 'main' && document.title.startsWith(title), text);
   };
   await go(['g', 'j'], 'Jobs');
+  await go(['g', 'w'], 'What if');
+  await go(['g', 'y'], 'Policy');
   await go(['g', 'p'], 'Preemptions');
   await go(['g', 'n'], 'The deadline is safe');
   await page.keyboard.press('?');
@@ -355,4 +357,66 @@ play('time goes on', () => {
 }, '#/now', async page => {
   const clock = page.locator('.link .num'), at = await clock.innerText();
   await page.waitForFunction(before => document.querySelector('.link .num')?.textContent !== before, at);
+});
+
+const USER = {user: 'ada', plan}, what = name => `.form input[name="${name}"]`;
+
+play('a request is planned as it is typed, and the address has it', preempted, '#/whatif', async (page, server) => {
+  await page.getByText('No job has to make way.').waitFor();
+  await page.locator(what('nodes')).fill('4');
+  await page.getByRole('link', {name: 'cfd-wing 2'}).waitFor();
+  await page.locator(what('by')).fill('+2s');
+  await page.getByText('4 nodes cannot be free in time: 2 can.').waitFor();
+  await page.getByRole('button', {name: 'Ask for the earliest'}).click();
+  await page.getByText('before its deadline').waitFor();
+  assert.match(page.url(), /#\/whatif\?nodes%3D4%26by%3Dearliest$/);
+  await page.getByText('sidingctl submit --nodes 4 --slots 1 --start-by earliest -- COMMAND', {exact: true}).waitFor();
+  await page.locator(what('labels')).fill('account=weather');
+  await page.getByText('Account weather may not ask for nodes by a time.').waitFor();
+  const colleague = await open(browser, page.url());
+  await colleague.getByText('Account weather may not ask for nodes by a time.').waitFor();
+  await colleague.close();
+  assert.equal(server.cluster.jobs.size, 8, 'nothing was submitted');
+}, {}, USER);
+
+play('the former plan stays until the new one is there', preempted, '#/whatif?nodes%3D4%26by%3D%2B20s', async (page, server) => {
+  await page.locator('td', {hasText: '+10m'}).waitFor();
+  await page.getByText('before its deadline').waitFor();
+  server.mute = true;
+  const asked = server.asked(question => question.searchParams.get('nodes') === '9', PATIENCE_MS);
+  await page.locator(what('nodes')).fill('9');
+  await asked;
+  await page.locator('[aria-busy="true"]', {hasText: 'before its deadline'}).waitFor();
+  assert.equal(await page.locator('td', {hasText: '+10m'}).count(), 0, 'other deadlines were of the former request');
+}, {}, USER);
+
+play('while the controller is not heard no plan is asked for, and afterwards it is', preempted, '#/whatif?nodes%3D4%26by%3D%2B20s', async (page, server) => {
+  await page.getByText('before its deadline').waitFor();
+  await server.goAway();
+  await page.getByText('It is asked when the controller is heard again.').waitFor();
+  await page.locator(what('nodes')).fill('9');
+  await server.listen();
+  await page.getByRole('button', {name: 'Try now'}).click();
+  await page.getByText('It would be refused').waitFor();
+}, {}, USER);
+
+play('a changed policy is seen with who changed it', governed, '#/policy?margin', async (page, server) => {
+  await page.locator('.yaml tr.sel', {hasText: 'margin: 2s'}).waitFor();
+  await page.getByText('leaves 3 jobs alone in the plan of request 8').waitFor();
+  server.policy.yaml = server.policy.yaml.replace('margin: 2s', 'margin: 3s');
+  server.tell(server.cluster.event(0, 0, 'policy-changed', 'changed', {by: 'mara', changes: ['-margin: 2s', '+margin: 3s']}));
+  await page.locator('.yaml tr.sel', {hasText: 'margin: 3s'}).getByText('loaded by mara').waitFor();
+  await page.locator('.changes li').first().getByText('loaded by mara').waitFor();
+}, {}, {policy: policy()});
+
+play('each plan of a request is shown, and which it is', replanned, '#/preemption/7', async page => {
+  const why = page.locator('.panel', {has: page.getByRole('heading', {name: 'Why these jobs'})});
+  await why.getByText('Plan 2 of 3').waitFor();
+  assert.equal(await why.getByRole('row').count(), 2, 'the jobs that were still to go, and their heading');
+  await page.getByRole('button', {name: 'The plan before'}).click();
+  await why.getByRole('link', {name: 'infer 4'}).first().waitFor();
+  assert.match(page.url(), /#\/preemption\/7\?plan%3D1$/);
+  await page.getByRole('button', {name: 'The next plan'}).click();
+  await page.getByRole('button', {name: 'The next plan'}).click();
+  await why.getByText('no job had to make way').waitFor();
 });

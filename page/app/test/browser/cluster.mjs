@@ -103,6 +103,41 @@ export function preempted() {
   return c;
 }
 
+// A request that was planned three times: jobs left in between.
+export function replanned() {
+  const c = preempted(), [first] = c.plans.get(7), later = (s, steps, lossNodeSeconds) => ({...first, decidedUs: us(c.t0 - 120 + s), without: [], steps, lossNodeSeconds});
+  c.plans.set(7, [first, later(1.5, first.steps.slice(0, 1), 83), {...later(3, [], 0), without: []}]);
+  return c;
+}
+
+// What is answered to a request that is not submitted: each node more costs more, and there are eight; later costs less.
+export function plan(query) {
+  const nowS = Date.now() / 1000, nodes = Number(query.get('nodes') ?? 1), by = query.get('start_by_us');
+  if (query.getAll('label').includes('account=weather')) return {status: 409, message: 'account weather may not ask for nodes by a time'};
+  if (nodes > 8) return {feasible: false, refusal: `needs ${nodes} nodes, the cluster has 8`};
+  const startBy = by === 'earliest' ? us(nowS + 4) : by, inS = Number(startBy) / 1e6 - nowS, lost = nodes === 1 ? 0 : 40 * nodes / Math.sqrt(Math.max(4, inS));
+  if (inS < 3.9) return {feasible: false, startByUs: startBy, refusal: `${nodes} nodes cannot be free in time: 2 can`, earliestUs: us(nowS + 4)};
+  const gone = {job: '2', jobName: 'cfd-wing', method: 'CHECKPOINT', tier: 'SHARED', nodes: ['n2', 'n3'], predictedReleaseUs: us(nowS + 3), bytes: String(61e9), lossNodeSeconds: lost, reason: 'frees 2 nodes in 3.00s'};
+  return {
+    feasible: true, exact: true, nodes: Array.from({length: nodes}, (_, i) => `n${i + 1}`), startByUs: startBy, predictedStartUs: us(nowS + (lost > 0 ? 3 : -0.01)), lossNodeSeconds: lost, steps: lost > 0 ? [gone] : [],
+    kept: [{job: '5', jobName: 'long', rule: 'PROTECTED', policyKey: 'methods', jobClass: 'campaign', reason: 'class campaign allows no method'}],
+    keptGroups: [{rule: 'PROTECTED', policyKey: 'methods', jobClass: 'campaign', jobs: 1}],
+  };
+}
+
+const DEFAULTS = 'strategy: least-loss\nmargin: 1s\nmin_runtime: 0s\noperators: [root]\nprivate_jobs: true\n';
+const OWN = 'strategy: least-loss\nmargin: 2s\nmin_runtime: 5m\nclasses:\n  - {name: campaign, match: {account: [climate]}, methods: []}\non_demand:\n  - {match: {account: [beamline]}, max_nodes: 1000}\noperators: [root, ada]\nprivate_jobs: true\n';
+export const policy = () => ({yaml: OWN, defaults: DEFAULTS, file: '/etc/siding/policy.yaml', loadedUs: us(Date.now() / 1000 - 100)});
+
+// The policy was changed twice, and a request that is ahead leaves a job alone by it.
+export function governed() {
+  const c = preempted();
+  c.event(-15, 0, 'policy-changed', 'the policy file has changed: -margin: 1s; +margin: 2s', {changes: ['-margin: 1s', '+margin: 2s']});
+  c.event(-10, 0, 'policy-changed', 'the policy was loaded again by ada', {by: 'ada', changes: ['-operators: [root]', '+operators: [root, ada]']});
+  c.plans.get(8)[0].keptGroups = [{rule: 'PROTECTED', policyKey: 'methods', jobClass: 'campaign', jobs: 1}, {rule: 'MIN_RUNTIME', policyKey: 'min_runtime', jobs: 3}];
+  return c;
+}
+
 // A deadline cannot be met.
 export function atRisk() {
   const c = preempted();

@@ -23,6 +23,9 @@ export class StandIn {
     this.refusal = undefined;  // {status, message} instead of any answer
     this.stranger = false;     // plans and events of jobs are not shown
     this.privateJobs = false;
+    this.user = '';            // who asks
+    this.policy = {};          // what is said of it besides private_jobs
+    this.plan = () => undefined;  // of a request that is not submitted, by the fields of the question: a Plan, or {status, message}
     this.silent = false;       // takes questions and answers none
     this.mute = false;         // takes questions and answers none, but its streams live
     this.ageMs = 0;            // of its answers
@@ -86,8 +89,9 @@ export class StandIn {
 
   api([what, id, more], query, response) {
     const {cluster} = this, job = cluster.jobs.get(Number(id));
-    if (what === 'site') return this.json(response, {nowUs: String(Math.round(Date.now() * 1000))});
-    if (what === 'policy') return this.json(response, {yaml: `private_jobs: ${this.privateJobs}\n`});
+    if (what === 'site') return this.json(response, {nowUs: String(Math.round(Date.now() * 1000)), user: this.user});
+    if (what === 'policy') return this.json(response, {yaml: `private_jobs: ${this.privateJobs}\n`, ...this.policy});
+    if (what === 'plan') return this.planned(this.plan(query), response);
     if (what === 'nodes') return this.json(response, {nodes: cluster.nodes});
     if (what === 'events') return this.follow(query.get('after'), response);
     if (what !== 'jobs') return this.refuse(response, 404, 'no such question');
@@ -105,6 +109,11 @@ export class StandIn {
     this.told.set(version, now);
     const changed = jobs.filter(job => before?.get(job.id) !== now.get(job.id));
     return {version, whole: before === undefined, jobs: changed, gone: [...before?.keys() ?? []].filter(id => !now.has(id))};
+  }
+
+  planned(plan, response) {
+    if (plan?.status !== undefined) return this.refuse(response, plan.status, plan.message);
+    return this.json(response, plan ?? {});
   }
 
   follow(after, response) {

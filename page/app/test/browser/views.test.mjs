@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
 import {findings, hasBrowser, heading, launch, open, picture, problems} from './browser.mjs';
-import {Cluster, atRisk, large, preempted} from './cluster.mjs';
+import {Cluster, atRisk, governed, large, plan, policy, preempted, replanned} from './cluster.mjs';
 import {StandIn} from './stand_in.mjs';
 
 const PAGE = process.env.SIDING_PAGE ?? new URL('../../dist', import.meta.url).pathname;
@@ -11,7 +11,7 @@ const LOOKS = [
   {name: 'phone', width: 390, height: 844, scheme: 'dark', axe: true}, {name: 'narrowest', width: 320, height: 640, scheme: 'light'},
 ];
 const VIEWS = [
-  // name, cluster, address, heading, settings of the stand-in
+  // name, cluster, address, heading, settings of the stand-in, and what else is there before it is looked at
   ['now', preempted, '#/now', 'The deadline is safe'],
   ['now-late', atRisk, '#/now', '1 of 1 deadline cannot be met'],
   ['now-node', preempted, '#/now?node%3Dn5', 'The deadline is safe'],
@@ -31,21 +31,33 @@ const VIEWS = [
   ['job-unknown', preempted, '#/job/9', 'Job 9 is not known'],
   ['preemptions', preempted, '#/preemptions', 'Preemptions'],
   ['preemption', preempted, '#/preemption/7', 'beam-steer started 36 s before its deadline'],
+  ['preemption-planned-again', replanned, '#/preemption/7?plan%3D1', 'beam-steer started 36 s before its deadline'],
   ['preemption-ahead', preempted, '#/preemption/8', 'storm waits for its nodes'],
   ['preemption-stranger', preempted, '#/preemption/7', 'beam-steer started 36 s before its deadline', {stranger: true}],
+  ['whatif', preempted, '#/whatif?nodes%3D4%26by%3D%2B20s', 'What if', {user: 'ada', plan}, 'Sooner or later'],
+  ['whatif-refused', preempted, '#/whatif?nodes%3D9', 'What if', {user: 'ada', plan}, 'It would be refused'],
+  ['whatif-too-soon', preempted, '#/whatif?nodes%3D4%26by%3D%2B2s', 'What if', {user: 'ada', plan}, 'It would be refused'],
+  ['whatif-not-allowed', preempted, '#/whatif?labels%3Daccount%3Dweather', 'What if', {user: 'ada', plan}, 'It would be refused'],
+  ['whatif-unreadable', preempted, '#/whatif?nodes%3Dmany%26by%3Dsoon', 'What if', {user: 'ada', plan}, 'The request cannot be read yet.'],
+  ['whatif-busy', preempted, '#/whatif', 'What if', {user: 'ada', plan: () => ({status: 429, message: 'plans have taken 2.0s, and may take a fifth of the time'})}, 'asked again by itself'],
+  ['whatif-stranger', preempted, '#/whatif', 'What if', {}, 'Plans name jobs'],
+  ['policy', governed, '#/policy?methods%2Fcampaign', 'Policy', {user: 'ada', policy: policy()}, 'loaded by ada'],
+  ['policy-defaults', preempted, '#/policy', 'Policy', {}, 'No change is known here'],
+  ['policy-not-in-force', governed, '#/policy?L99', 'Policy', {policy: {...policy(), problem: '/etc/siding/policy.yaml:2: margin: expected a duration'}}, 'There is no line L99'],
 ];
 
 let browser;
 before(async () => { if (hasBrowser) browser = await launch(); });
 after(() => browser?.close());
 
-for (const [name, cluster, address, text, settings] of VIEWS) {
+for (const [name, cluster, address, text, settings, seen] of VIEWS) {
   test(`${name}: nothing to find`, {skip: !hasBrowser && 'there is no chromium'}, async () => {
     const server = Object.assign(new StandIn(PAGE, cluster()), settings), url = await server.listen();
     try {
       for (const look of LOOKS) {
         const page = await open(browser, url + address, look);
         await heading(page, text);
+        if (seen !== undefined) await page.getByText(seen).first().waitFor();
         await page.waitForLoadState('load');
         await picture(page, `${name}-${look.name}`);
         assert.deepEqual([...await problems(page), ...(look.axe ? await findings(page) : [])], [], look.name);

@@ -5,7 +5,7 @@ import {NOTHING, State, areJobsHidden, toRead, withAllJobs, withAllOld, withBegi
 import {PieceReader} from '../../src/api/pieces';
 import {event, job} from './make';
 
-const SITE = {clusterManager: '', nowUs: 0, newestEvent: 0, user: '', isOperator: false}, POLICY = {yaml: '', file: '', loadedUs: 0, problem: ''};
+const SITE = {clusterManager: '', nowUs: 0, newestEvent: 0, user: '', isOperator: false}, POLICY = {yaml: '', file: '', loadedUs: 0, problem: '', defaults: ''};
 const LATER = 2000;
 const begun = (jobs = [job(1, 'running'), job(2, 'pending')]): State => withAllJobs(withBeginning(NOTHING, 10, 0), jobs, LATER, false);
 

@@ -69,7 +69,7 @@ OURS = {
 TESTS_ALSO = {
     "controller/journal": ["controller/engine/state/cluster_state.h"],
     "spank": ["common/patience_for_test.h"],
-    "page/server": ["controller/api/calls_fixture.h"],
+    "page/server": ["controller/api/calls_fixture.h", "controller/identity/certificate_cases.h"],
     "controller/platform/kubernetes/client": ["controller/platform/kubernetes/fake"],
     "controller/platform/kubernetes/watch": ["controller/platform/kubernetes/fake"],
     "controller/platform/kubernetes/reconcile": ["controller/platform/kubernetes/fake"],

@@ -63,8 +63,7 @@ absl::StatusOr<std::string> PlainAddress(const std::string& text) {
   unsigned char address[sizeof(in6_addr)];
   char plain[INET6_ADDRSTRLEN] = "";
   for (const int family : {AF_INET, AF_INET6}) {
-    if (inet_pton(family, text.c_str(), address) == 1)
-      return inet_ntop(family, address, plain, sizeof plain);
+    if (inet_pton(family, text.c_str(), address) == 1) return inet_ntop(family, address, plain, sizeof plain);
   }
   return absl::InvalidArgumentError(absl::StrCat("'", text, "'; expected IP addresses, such as 10.0.0.5"));
 }
@@ -221,7 +220,8 @@ absl::StatusOr<std::string> ParsePageName(const std::string& text) {
   std::string name = absl::AsciiStrToLower(text);
   const bool bracketed = name.size() > 2 && name.front() == '[' && name.back() == ']';
   const auto usual = [bracketed](unsigned char c) {
-    return absl::ascii_isalnum(c) || c == '.' || c == '-' || (bracketed && (c == ':' || c == '[' || c == ']'));
+    return absl::ascii_isalnum(c) || c == '.' || c == '-' ||
+           (bracketed && (c == ':' || c == '[' || c == ']'));
   };
   if (!name.empty() && std::all_of(name.begin(), name.end(), usual)) return name;
   return absl::InvalidArgumentError(absl::StrCat(

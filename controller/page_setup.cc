@@ -29,9 +29,9 @@ absl::StatusOr<std::string> ReadSecret(const std::string& file) {
     if (!absl::ascii_isgraph(static_cast<unsigned char>(c))) secret.clear();
   }
   if (secret.size() >= kShortestSecret) return secret;
-  return absl::InvalidArgumentError(
-      absl::StrCat("page_proxy.secret ", file, ": expected one word of ", kShortestSecret,
-                   " characters or more, such as by 'openssl rand -hex 32'"));
+  return absl::InvalidArgumentError(absl::StrCat("page_proxy.secret ", file, ": expected one word of ",
+                                                 kShortestSecret,
+                                                 " characters or more, such as by 'openssl rand -hex 32'"));
 }
 
 absl::StatusOr<page::PageProxy> ProxyOf(const PageProxyConfig& config) {
@@ -91,9 +91,9 @@ absl::StatusOr<std::unique_ptr<ServedPage>> ServedPage::Serve(const ControllerCo
   std::unique_ptr<ServedPage> served(new ServedPage(config, api, std::move(proxy)));
   SIDING_ASSIGN_OR_RETURN(served->server_, page::PageServer::Start(OptionsOf(config), served->sessions_,
                                                                    served->strangers_, clock));
-  spdlog::info("the page is served at {}{}, read only", served->server_->address(),
-               config.page_names.empty() ? ""
-                                         : absl::StrCat(", known as ", absl::StrJoin(config.page_names, ", ")));
+  spdlog::info(
+      "the page is served at {}{}, read only", served->server_->address(),
+      config.page_names.empty() ? "" : absl::StrCat(", known as ", absl::StrJoin(config.page_names, ", ")));
   return served;
 }
 

@@ -31,8 +31,9 @@ class PageSetupTest : public TlsTest {
 
 TEST_F(PageSetupTest, BeyondTheLoopbackItIsServedWithTlsAlone) {
   EXPECT_EQ(ProblemOf("page: 127.0.0.1:7480"), "");
-  EXPECT_THAT(ProblemOf("page: 0.0.0.0:7480"), HasSubstr("page: '0.0.0.0:7480'; expected 127.0.0.1:PORT or "
-                                                         "[::1]:PORT, or tls.ca, tls.certificate and tls.key"));
+  EXPECT_THAT(ProblemOf("page: 0.0.0.0:7480"),
+              HasSubstr("page: '0.0.0.0:7480'; expected 127.0.0.1:PORT or "
+                        "[::1]:PORT, or tls.ca, tls.certificate and tls.key"));
   EXPECT_EQ(ProblemOf("page: 0.0.0.0:7480\npage_names: [head1]\n" + Tls()), "");
   EXPECT_THAT(ProblemOf("page: 0.0.0.0:7480\n" + Tls()), HasSubstr("page_names: expected the names"));
   EXPECT_THAT(ProblemOf(absl::StrCat("page: 0.0.0.0:7480\npage_names: [a]\ntls: {ca: ", Path("ca.pem"),
@@ -50,21 +51,24 @@ TEST_F(PageSetupTest, NamesAndProxiesAreThePages) {
     EXPECT_THAT(ProblemOf(absl::StrCat("page: 127.0.0.1:7480\npage_names: [", bad, "]\n")),
                 HasSubstr("expected names of hosts without a port"))
         << bad;
-  const auto config = ParseControllerConfig("page_names: [Siding.Example.ORG, '[fd00::1]', 10.0.0.1]", "c.yaml");
+  const auto config =
+      ParseControllerConfig("page_names: [Siding.Example.ORG, '[fd00::1]', 10.0.0.1]", "c.yaml");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_THAT(config->page_names, testing::ElementsAre("10.0.0.1", "[fd00::1]", "siding.example.org"));
 }
 TEST_F(PageSetupTest, AProxyHasAddressesAndASecret) {
   const std::string page = "page: 127.0.0.1:7480\n", secret(32, 'x');
   EXPECT_EQ(ProblemOf(page + ProxyWith(secret + "\n")), "");
-  EXPECT_THAT(ProblemOf(page + "page_proxy: {addresses: [127.0.0.1]}"), HasSubstr("addresses and secret together"));
+  EXPECT_THAT(ProblemOf(page + "page_proxy: {addresses: [127.0.0.1]}"),
+              HasSubstr("addresses and secret together"));
   EXPECT_THAT(ProblemOf(page + "page_proxy: {secret: /x}"), HasSubstr("addresses and secret together"));
-  EXPECT_THAT(ProblemOf(page + "page_proxy: {addresses: [proxy1], secret: /x}"), HasSubstr("expected IP addresses"));
+  EXPECT_THAT(ProblemOf(page + "page_proxy: {addresses: [proxy1], secret: /x}"),
+              HasSubstr("expected IP addresses"));
   EXPECT_THAT(ProblemOf(page + "page_proxy: {addresses: ['::1'], secret: /none/x}"), HasSubstr("/none/x"));
   EXPECT_THAT(ProblemOf(page + ProxyWith(secret, 0644)), HasSubstr("has mode 0644"));
   for (const std::string& bad : {std::string("short"), std::string(31, 'x'), secret + " x", std::string()})
     EXPECT_THAT(ProblemOf(page + ProxyWith(bad)), HasSubstr("expected one word of 32 characters or more"));
-  EXPECT_THAT(ProblemOf(page + "page_proxy: {addresses: [::1], user_header: 'X User', secret: /x}"),
+  EXPECT_THAT(ProblemOf(page + "page_proxy: {addresses: ['::1'], user_header: 'X User', secret: /x}"),
               HasSubstr("expected the name of a header"));
 }
 TEST_F(PageSetupTest, AnAddressIsReadAsTheServerWritesIt) {

@@ -64,8 +64,6 @@ HttpResponse Refuse(int status, const std::string& why) {
   return response;
 }
 
-HttpResponse Refuse(const absl::Status& why) {
-  return Refuse(HttpStatusOf(why), std::string(why.message()));
-}
+HttpResponse Refuse(const absl::Status& why) { return Refuse(HttpStatusOf(why), std::string(why.message())); }
 
 }  // namespace siding::page

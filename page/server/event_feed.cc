@@ -175,8 +175,8 @@ void EventFeed::End() {
 
 size_t EventFeed::followers() const {
   MutexLock lock(mutex_);
-  return static_cast<size_t>(std::count_if(
-      followers_.begin(), followers_.end(), [](const Follower& one) { return !one.stream->HasEnded(); }));
+  return static_cast<size_t>(std::count_if(followers_.begin(), followers_.end(),
+                                           [](const Follower& one) { return !one.stream->HasEnded(); }));
 }
 
 }  // namespace siding::page

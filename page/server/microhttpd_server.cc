@@ -265,7 +265,7 @@ class MicrohttpdServer final : public HttpServer {
     tls.push_back({MHD_OPTION_END, 0, nullptr});
     daemon_ = MHD_start_daemon(
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
-            (tls_ == nullptr ? 0u : MHD_USE_TLS),
+            (tls_ == nullptr ? 0u : static_cast<unsigned>(MHD_USE_TLS)),
         0, nullptr, nullptr, &Handle, this, MHD_OPTION_EXTERNAL_LOGGER, &Log,
         this,                                    // the first, so that it has the others' complaints
         MHD_OPTION_LISTEN_SOCKET, socket.get(),  //

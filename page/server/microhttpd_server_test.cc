@@ -354,7 +354,6 @@ TEST_F(MicrohttpdServerTest, WhoAsksTooSlowlyIsCut) {
   server_->CutSlow(Time{} + std::chrono::seconds(60));
   EXPECT_EQ(silent.ReadAll(), "");
   EXPECT_EQ(slow.ReadAll(), "");
-  EXPECT_EQ(after.ReadAll(), "");
 }
 
 TEST(HttpServerTest, OnlyTheLoopbacksAddressesAreServedWithoutTls) {
@@ -367,9 +366,9 @@ TEST(HttpServerTest, OnlyTheLoopbacksAddressesAreServedWithoutTls) {
     EXPECT_EQ(ProblemOfAddress(bad, true), "") << bad;
     EXPECT_FALSE(IsLoopback(bad)) << bad;
   }
-  for (const char* bad : {"", "7480", ":7480", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536",
-                          "127.0.0.1:-1", "127.0.0.1:+1", "127.0.0.1: 1", "::1:7480", "[]:7480", "[::1:7480",
-                          "localhost:7480"}) {
+  for (const char* bad :
+       {"", "7480", ":7480", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536", "127.0.0.1:-1",
+        "127.0.0.1:+1", "127.0.0.1: 1", "::1:7480", "[]:7480", "[::1:7480", "localhost:7480"}) {
     for (const bool tls : {false, true})
       EXPECT_THAT(ProblemOfAddress(bad, tls), HasSubstr("expected 127.0.0.1:PORT or [::1]:PORT")) << bad;
     EXPECT_FALSE(IsLoopback(bad)) << bad;

@@ -119,8 +119,7 @@ HttpResponse Page::Answer(const HttpRequest& request) {
   }
   const auto& question = std::get<Question>(read);
   // Nobody waits for the same silence again: the feed finds out when it is over.
-  if (const absl::Status standing = feed_.standing(); !standing.ok())
-    return Refuse(standing);
+  if (const absl::Status standing = feed_.standing(); !standing.ok()) return Refuse(standing);
   if (const auto* events = std::get_if<FollowEvents>(&question.what)) return Follow(*events);
   return AnswerWhole(request, question);
 }
@@ -154,9 +153,9 @@ HttpResponse Page::Send(const HttpRequest& request, const Snapshot& snapshot, co
 HttpResponse Page::Follow(const FollowEvents& events) {
   if (const absl::Status refusal = feed_.refusal(); !refusal.ok()) return Refuse(refusal);
   if (feed_.followers() >= most_streams_) {
-    return Refuse(429, absl::StrCat("you have ", most_streams_,
-                                    " streams of events already; limits.waiting_calls_per_user is ",
-                                    most_streams_));
+    return Refuse(
+        429, absl::StrCat("you have ", most_streams_,
+                          " streams of events already; limits.waiting_calls_per_user is ", most_streams_));
   }
   HttpResponse response = Bare(200);
   response.content_type = "text/event-stream";
@@ -171,14 +170,13 @@ PageServer::PageServer(const HttpOptions& options, Source& source, Readers reade
       scheme_(options.tls ? "https" : "http"),
       host_(options.address.substr(0, options.address.rfind(':'))),
       pages_(std::make_unique<Pages>(
-          source,
-          std::make_shared<PageFrame>(PageFrame{clock, StaticFiles(Files()), options.names}),
-          readers, sessions)) {}
+          source, std::make_shared<PageFrame>(PageFrame{clock, StaticFiles(Files()), options.names}), readers,
+          sessions)) {}
 
 absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const HttpOptions& options, Source& source,
                                                               const Clock& clock, Door* door) {
-  std::unique_ptr<PageServer> started(new PageServer(
-      options, source, door == nullptr ? Readers::kAll : Readers::kOne, nullptr, clock));
+  std::unique_ptr<PageServer> started(
+      new PageServer(options, source, door == nullptr ? Readers::kAll : Readers::kOne, nullptr, clock));
   SIDING_RETURN_IF_ERROR(
       started->Serve(options, [pages = started->pages_.get(), door](const HttpRequest& request) {
         auto stopped = door == nullptr ? std::nullopt : door->Stop(request);
@@ -190,10 +188,9 @@ absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const HttpOptions&
 absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const HttpOptions& options, Sessions& sessions,
                                                               Source& strangers, const Clock& clock) {
   std::unique_ptr<PageServer> started(new PageServer(options, strangers, Readers::kAll, &sessions, clock));
-  SIDING_RETURN_IF_ERROR(
-      started->Serve(options, [pages = started->pages_.get()](const HttpRequest& request) {
-        return pages->Answer(request);
-      }));
+  SIDING_RETURN_IF_ERROR(started->Serve(options, [pages = started->pages_.get()](const HttpRequest& request) {
+    return pages->Answer(request);
+  }));
   return started;
 }
 

@@ -11,7 +11,8 @@ namespace siding::page {
 
 HttpResponse Pages::Answer(const HttpRequest& request) {
   if (sessions_ == nullptr) return strangers_.Answer(request);
-  if (const auto foreign = RefuseForeign(request, frame_->names)) return Refuse(foreign->status, foreign->why);
+  if (const auto foreign = RefuseForeign(request, frame_->names))
+    return Refuse(foreign->status, foreign->why);
   const auto session = sessions_->Of(request);
   if (!session.ok()) return Refuse(session.status());
   if (!*session) return strangers_.Answer(request);

@@ -209,9 +209,10 @@ std::optional<Refusal> RefuseForeign(const HttpRequest& request, const HostNames
   const bool named = authority && names.contains(authority->host);
   if (!named && !(authority && authority->IsLoopback())) {
     return Refusal{
-        421, absl::StrCat("host: '", Cut(host.value_or("")), "'; expected localhost, 127.0.0.1 or [::1]",
-                          names.empty() ? ": this server is for its own machine"
-                                        : absl::StrCat(", or ", absl::StrJoin(names, ", "), " (page_names)"))};
+        421,
+        absl::StrCat("host: '", Cut(host.value_or("")), "'; expected localhost, 127.0.0.1 or [::1]",
+                     names.empty() ? ": this server is for its own machine"
+                                   : absl::StrCat(", or ", absl::StrJoin(names, ", "), " (page_names)"))};
   }
   // By its names a browser comes with TLS, here or as far as the proxy before this.
   const std::string own = absl::StrCat(request.peer.tls || named ? "https://" : "http://", *host);

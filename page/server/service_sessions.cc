@@ -38,8 +38,8 @@ absl::StatusOr<UserIdentity> ProxiedUser(const HttpRequest& request, const PageP
                                          const std::vector<std::string>& secrets) {
   const std::string believed = absl::StrCat(proxy.user_header, " is believed from the page's proxy alone: ");
   if (!proxy.addresses.contains(request.peer.address)) {
-    return absl::PermissionDeniedError(absl::StrCat(believed, request.peer.address,
-                                                    " is none of its addresses (page_proxy.addresses)"));
+    return absl::PermissionDeniedError(
+        absl::StrCat(believed, request.peer.address, " is none of its addresses (page_proxy.addresses)"));
   }
   if (secrets.size() != 1 || !SameSecret(secrets[0], proxy.secret)) {
     return absl::PermissionDeniedError(

@@ -1,6 +1,10 @@
 // Who reads, by what his requests say and by what the server knows of them.
 #include "page/server/service_sessions.h"
 
+#include <deque>
+#include <initializer_list>
+
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "controller/api/calls_fixture.h"
 #include "gmock/gmock.h"
@@ -16,6 +20,9 @@ using testing::HasSubstr;
 constexpr char kSecret[] = "0123456789abcdef0123456789abcdef";
 
 PageProxy Proxy() { return {{"10.0.0.5"}, "X-Forwarded-User", kSecret}; }
+std::optional<std::vector<std::string>> Uris(std::initializer_list<const char*> uris) {
+  return std::vector<std::string>(uris.begin(), uris.end());
+}
 HttpRequest From(const std::string& address, HttpFields headers = {},
                  std::optional<std::vector<std::string>> certificate = std::nullopt) {
   headers.emplace_back("Host", "localhost");
@@ -39,14 +46,14 @@ TEST(ReaderTest, TheProxyIsBelieved) {
   EXPECT_EQ(Who(From("10.0.0.5", said)), "uid 1");
   EXPECT_EQ(Who(From("10.0.0.5", {{"siding-proxy-secret", kSecret}, {"x-forwarded-user", "daemon"}})),
             "uid 1");
-  EXPECT_EQ(Who(From("10.0.0.5", said, {{"siding://user/root"}})), "uid 1")
+  EXPECT_EQ(Who(From("10.0.0.5", said, Uris({"siding://user/root"}))), "uid 1")
       << "the certificate is the proxy's own";
 }
 TEST(ReaderTest, WithoutAProxyItsHeadersMeanNothing) {
   const HttpFields said{{"Siding-Proxy-Secret", ""}, {"X-Forwarded-User", "root"}};
   EXPECT_EQ(Who(From("10.0.0.5", said), PageProxy()), "a stranger");
   EXPECT_EQ(Who(From("", said), PageProxy()), "a stranger");
-  EXPECT_EQ(Who(From("10.0.0.5", said, {{"siding://user/daemon"}}), PageProxy()), "uid 1");
+  EXPECT_EQ(Who(From("10.0.0.5", said, Uris({"siding://user/daemon"})), PageProxy()), "uid 1");
 }
 TEST(ReaderTest, NobodyElseSpeaksForOthers) {
   const std::string secret = kSecret;
@@ -57,52 +64,89 @@ TEST(ReaderTest, NobodyElseSpeaksForOthers) {
     const char* refusal;
   } const cases[] = {
       {"a direct client", "10.0.0.7", {{"X-Forwarded-User", "daemon"}}, "10.0.0.7 is none of its addresses"},
-      {"one who knows the secret", "10.0.0.7", {{"Siding-Proxy-Secret", secret}, {"X-Forwarded-User", "daemon"}},
+      {"one who knows the secret",
+       "10.0.0.7",
+       {{"Siding-Proxy-Secret", secret}, {"X-Forwarded-User", "daemon"}},
        "10.0.0.7 is none of its addresses"},
-      {"one who says that he is the proxy", "10.0.0.7",
-       {{"X-Forwarded-For", "10.0.0.5"}, {"X-Real-IP", "10.0.0.5"}, {"Forwarded", "for=10.0.0.5"},
-        {"Siding-Proxy-Secret", secret}, {"X-Forwarded-User", "daemon"}},
+      {"one who says that he is the proxy",
+       "10.0.0.7",
+       {{"X-Forwarded-For", "10.0.0.5"},
+        {"X-Real-IP", "10.0.0.5"},
+        {"Forwarded", "for=10.0.0.5"},
+        {"Siding-Proxy-Secret", secret},
+        {"X-Forwarded-User", "daemon"}},
        "10.0.0.7 is none of its addresses"},
       {"small letters", "10.0.0.7", {{"x-forwarded-user", "daemon"}}, "is none of its addresses"},
-      {"another spelling of the address", "10.0.0.50", {{"X-Forwarded-User", "daemon"}}, "none of its addresses"},
-      {"another user of the proxy's machine", "10.0.0.5", {{"X-Forwarded-User", "daemon"}},
+      {"another spelling of the address",
+       "10.0.0.50",
+       {{"X-Forwarded-User", "daemon"}},
+       "none of its addresses"},
+      {"another user of the proxy's machine",
+       "10.0.0.5",
+       {{"X-Forwarded-User", "daemon"}},
        "Siding-Proxy-Secret is not what"},
-      {"one who guesses", "10.0.0.5", {{"Siding-Proxy-Secret", "x"}, {"X-Forwarded-User", "daemon"}},
+      {"one who guesses",
+       "10.0.0.5",
+       {{"Siding-Proxy-Secret", "x"}, {"X-Forwarded-User", "daemon"}},
        "Siding-Proxy-Secret is not what"},
-      {"a beginning of it", "10.0.0.5",
+      {"a beginning of it",
+       "10.0.0.5",
        {{"Siding-Proxy-Secret", secret.substr(0, 31)}, {"X-Forwarded-User", "daemon"}},
        "Siding-Proxy-Secret is not what"},
-      {"more than it", "10.0.0.5", {{"Siding-Proxy-Secret", secret + "0"}, {"X-Forwarded-User", "daemon"}},
+      {"more than it",
+       "10.0.0.5",
+       {{"Siding-Proxy-Secret", secret + "0"}, {"X-Forwarded-User", "daemon"}},
        "Siding-Proxy-Secret is not what"},
-      {"none", "10.0.0.5", {{"Siding-Proxy-Secret", ""}, {"X-Forwarded-User", "daemon"}},
+      {"none",
+       "10.0.0.5",
+       {{"Siding-Proxy-Secret", ""}, {"X-Forwarded-User", "daemon"}},
        "Siding-Proxy-Secret is not what"},
-      {"two secrets", "10.0.0.5",
+      {"two secrets",
+       "10.0.0.5",
        {{"Siding-Proxy-Secret", secret}, {"siding-proxy-secret", secret}, {"X-Forwarded-User", "daemon"}},
        "Siding-Proxy-Secret is not what"},
-      {"two users", "10.0.0.5",
+      {"two users",
+       "10.0.0.5",
        {{"Siding-Proxy-Secret", secret}, {"X-Forwarded-User", "daemon"}, {"x-forwarded-user", "nobody"}},
        "names several users"},
-      {"the same user twice", "10.0.0.5",
+      {"the same user twice",
+       "10.0.0.5",
        {{"Siding-Proxy-Secret", secret}, {"X-Forwarded-User", "daemon"}, {"X-Forwarded-User", "daemon"}},
        "names several users"},
-      {"two in one", "10.0.0.5", {{"Siding-Proxy-Secret", secret}, {"X-Forwarded-User", "daemon, root"}},
+      {"two in one",
+       "10.0.0.5",
+       {{"Siding-Proxy-Secret", secret}, {"X-Forwarded-User", "daemon, root"}},
        "the name 'daemon, root'"},
       {"nobody", "10.0.0.5", {{"Siding-Proxy-Secret", secret}}, "names no user"},
-      {"an empty one", "10.0.0.5", {{"Siding-Proxy-Secret", secret}, {"X-Forwarded-User", ""}}, "names no user"},
-      {"no account", "10.0.0.5", {{"Siding-Proxy-Secret", secret}, {"X-Forwarded-User", "no-such-user"}},
+      {"an empty one",
+       "10.0.0.5",
+       {{"Siding-Proxy-Secret", secret}, {"X-Forwarded-User", ""}},
+       "names no user"},
+      {"no account",
+       "10.0.0.5",
+       {{"Siding-Proxy-Secret", secret}, {"X-Forwarded-User", "no-such-user"}},
        "no account on the controller's machine"},
-      {"root", "10.0.0.5", {{"Siding-Proxy-Secret", secret}, {"X-Forwarded-User", "root"}},
+      {"root",
+       "10.0.0.5",
+       {{"Siding-Proxy-Secret", secret}, {"X-Forwarded-User", "root"}},
        "root is not known by a proxy's word"},
-      {"an address of mail", "10.0.0.5",
-       {{"Siding-Proxy-Secret", secret}, {"X-Forwarded-User", "daemon@example.org"}}, "the name 'daemon@"},
-      {"blanks", "10.0.0.5", {{"Siding-Proxy-Secret", secret}, {"X-Forwarded-User", "daemon "}}, "the name 'daemon '"},
-      {"a NUL", "10.0.0.5",
-       {{"Siding-Proxy-Secret", secret}, {"X-Forwarded-User", std::string("daemon\0x", 8)}}, "the name 'daemon"},
+      {"an address of mail",
+       "10.0.0.5",
+       {{"Siding-Proxy-Secret", secret}, {"X-Forwarded-User", "daemon@example.org"}},
+       "the name 'daemon@"},
+      {"blanks",
+       "10.0.0.5",
+       {{"Siding-Proxy-Secret", secret}, {"X-Forwarded-User", "daemon "}},
+       "the name 'daemon '"},
+      {"a NUL",
+       "10.0.0.5",
+       {{"Siding-Proxy-Secret", secret}, {"X-Forwarded-User", std::string("daemon\0x", 8)}},
+       "the name 'daemon"},
   };
   for (const auto& one : cases) {
     EXPECT_THAT(Who(From(one.address, one.headers)), HasSubstr(one.refusal)) << one.what;
     // Nor with a certificate of one's own, by which he would be let in.
-    EXPECT_THAT(Who(From(one.address, one.headers, {{"siding://user/daemon"}})), HasSubstr(one.refusal))
+    EXPECT_THAT(Who(From(one.address, one.headers, Uris({"siding://user/daemon"}))), HasSubstr(one.refusal))
         << one.what;
   }
 }
@@ -116,10 +160,10 @@ TEST(ReaderTest, OnlyTheHeaderThatIsConfiguredIsRead) {
   EXPECT_EQ(Who(From("10.0.0.7", other), proxy), "a stranger");
 }
 TEST(ReaderTest, ACertificateSaysWhoOneIsUnlessMungeDoes) {
-  EXPECT_EQ(Who(From("10.0.0.7", {}, {{"siding://user/daemon"}})), "uid 1");
-  EXPECT_EQ(Who(From("10.0.0.7", {}, {{"siding://user/daemon"}}), Proxy(), false), "a stranger");
-  EXPECT_THAT(Who(From("10.0.0.7", {}, std::vector<std::string>())), HasSubstr("says neither siding://node"));
-  EXPECT_THAT(Who(From("10.0.0.7", {}, {{"siding://user/daemon", "siding://user/root"}})),
+  EXPECT_EQ(Who(From("10.0.0.7", {}, Uris({"siding://user/daemon"}))), "uid 1");
+  EXPECT_EQ(Who(From("10.0.0.7", {}, Uris({"siding://user/daemon"})), Proxy(), false), "a stranger");
+  EXPECT_THAT(Who(From("10.0.0.7", {}, Uris({}))), HasSubstr("says neither siding://node"));
+  EXPECT_THAT(Who(From("10.0.0.7", {}, Uris({"siding://user/daemon", "siding://user/root"}))),
               HasSubstr("has two names"));
 }
 
@@ -144,7 +188,7 @@ class ReadersTest : public CallsTest {
   }
   HttpResponse Get(const std::string& user, const std::string& path, HttpFields headers = {}) {
     HttpRequest request = From("10.0.0.7", std::move(headers));
-    if (!user.empty()) request.peer.certificate = {"siding://user/" + user};
+    if (!user.empty()) request.peer.certificate = std::vector<std::string>{"siding://user/" + user};
     request.path = path;
     return pages_.Answer(request);
   }
@@ -155,8 +199,9 @@ class ReadersTest : public CallsTest {
   ServiceLimits limits_;
   ServiceSource strangers_{service_};
   ServiceSessions sessions_{service_, limits_, PageProxy(), true};
-  Pages pages_{strangers_, std::make_shared<PageFrame>(PageFrame{clock_, StaticFiles({}), {}}), Readers::kAll,
-               &sessions_};
+  Pages pages_{strangers_,
+               std::make_shared<PageFrame>(PageFrame{clock_, StaticFiles(std::vector<File>()), {}}),
+               Readers::kAll, &sessions_};
 };
 
 TEST_F(ReadersTest, EachSeesWhatHeMaySeeAndAStrangerNothing) {
@@ -198,7 +243,8 @@ TEST_F(ReadersTest, EventsAreToldToWhomTheyAreFor) {
   EXPECT_TRUE(pages_.Turn(Duration(0)).ok());
   const auto told = [](const HttpResponse& response) {
     std::string text(10'000, '\0');
-    const auto size = response.stream->Read(text.data(), text.size(), [] {}, [] {});
+    const auto size = response.stream->Read(
+        text.data(), text.size(), [] {}, [] {});
     text.resize(size > 0 ? static_cast<size_t>(size) : 0);
     return absl::StrContains(text, "data:");
   };
@@ -234,7 +280,8 @@ TEST_F(ReadersTest, WhoIsNobodyHereReadsNothing) {
   EXPECT_EQ(Get("no-such-user", "/").status, 403);
 }
 TEST_F(ReadersTest, AnotherSitesPageIsRefusedBeforeItIsAskedWhoReads) {
-  HttpRequest request = From("10.0.0.7", {{"Origin", "https://evil.example"}}, {{"siding://user/daemon"}});
+  HttpRequest request =
+      From("10.0.0.7", {{"Origin", "https://evil.example"}}, Uris({"siding://user/daemon"}));
   EXPECT_EQ(pages_.Answer(request).status, 403);
   request.headers = {{"Host", "evil.example"}};
   EXPECT_EQ(pages_.Answer(request).status, 421);

@@ -1,5 +1,5 @@
-// The service in this process, asked in a reader's name: as a stranger he sees what the policy lets every user
-// see.
+// The service in this process, asked in a reader's name: as a stranger he sees what the policy lets every
+// user see.
 #pragma once
 
 #include <utility>

@@ -72,7 +72,8 @@ absl::Status ServerTls::Load() {
                        key = DatumOf(material.key);
   // Clients are told the authorities' names, so that a browser knows which of its certificates to show.
   int result = gnutls_certificate_set_x509_trust_mem(made, &ca, GNUTLS_X509_FMT_PEM);
-  if (result >= 0) result = gnutls_certificate_set_x509_key_mem(made, &certificate, &key, GNUTLS_X509_FMT_PEM);
+  if (result >= 0)
+    result = gnutls_certificate_set_x509_key_mem(made, &certificate, &key, GNUTLS_X509_FMT_PEM);
   if (result < 0) {
     return absl::FailedPreconditionError(
         absl::StrCat("certificate ", files_.certificate, ": GnuTLS: ", gnutls_strerror(result)));

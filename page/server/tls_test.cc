@@ -4,11 +4,13 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <openssl/ssl.h>
+#include <signal.h>
 #include <sys/socket.h>
 
 #include <deque>
 #include <memory>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/files.h"
 #include "common/mutex.h"
@@ -87,6 +89,7 @@ class TlsClient {
 
 class TlsPageTest : public CertificateCases {
  protected:
+  TlsPageTest() { signal(SIGPIPE, SIG_IGN); }  // a client writes to one that has gone
   void Serve(bool ask = true) {
     auto server = HttpServer::Listen(
         {.address = "127.0.0.1:0", .tls = Keep("controller", IssueServer()), .ask_for_certificates = ask},

@@ -247,8 +247,8 @@ class MicrohttpdServer final : public HttpServer {
 
   absl::Status Start(const HttpOptions& options) {
     if (options.tls) {
-      static const SystemClock clock;
-      SIDING_ASSIGN_OR_RETURN(tls_, ServerTls::Open(*options.tls, options.ask_for_certificates, clock));
+      SIDING_ASSIGN_OR_RETURN(tls_,
+                              ServerTls::Open(*options.tls, options.ask_for_certificates, SystemClock()));
     }
     SIDING_ASSIGN_OR_RETURN(UniqueFd socket, ListenAt(options.address, tls_ != nullptr));
     port_ = PortOf(socket.get());

@@ -2,6 +2,11 @@
 
 #include <arpa/inet.h>
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "common/files.h"
 #include "common/status.h"
@@ -45,18 +50,52 @@ absl::StatusOr<std::string> ParseMetricsAddress(const std::string& text) {
   return address.find(':') == std::string::npos ? address : absl::StrCat("[", address, "]");
 }
 
-absl::StatusOr<SlurmMode> ParseSlurmMode(const std::string& name) {
-  if (name == "steering") return SlurmMode::kSteering;
-  if (name == "assisting") return SlurmMode::kAssisting;
-  return absl::InvalidArgumentError("expected steering or assisting");
-}
-
 template <class T>
 Setter ParsedInto(T& out, absl::StatusOr<T> (*parse)(const std::string&)) {
   return Parsed([&out, parse](const std::string& text) -> absl::Status {
     SIDING_ASSIGN_OR_RETURN(out, parse(text));
     return absl::OkStatus();
   });
+}
+
+// As the page's server writes them.
+absl::StatusOr<std::string> PlainAddress(const std::string& text) {
+  unsigned char address[sizeof(in6_addr)];
+  char plain[INET6_ADDRSTRLEN] = "";
+  for (const int family : {AF_INET, AF_INET6}) {
+    if (inet_pton(family, text.c_str(), address) == 1) return inet_ntop(family, address, plain, sizeof plain);
+  }
+  return absl::InvalidArgumentError(absl::StrCat("'", text, "'; expected IP addresses, such as 10.0.0.5"));
+}
+
+Setter EachInto(std::set<std::string>& out, absl::StatusOr<std::string> (*parse)(const std::string&)) {
+  return NamesOf([&out, parse](const std::vector<std::string>& texts) -> absl::Status {
+    out.clear();
+    for (const std::string& text : texts) {
+      SIDING_ASSIGN_OR_RETURN(std::string parsed, parse(text));
+      out.insert(std::move(parsed));
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<std::string> ParseHeaderName(const std::string& text) {
+  const auto usual = [](unsigned char c) { return absl::ascii_isalnum(c) || c == '-'; };
+  if (!text.empty() && std::all_of(text.begin(), text.end(), usual)) return text;
+  return absl::InvalidArgumentError(
+      "expected the name of a header, of letters, digits and '-', such as X-Forwarded-User");
+}
+
+Fields PageProxyFields(PageProxyConfig& proxy) {
+  return {{"addresses", EachInto(proxy.addresses, PlainAddress)},
+          {"user_header", ParsedInto(proxy.user_header, ParseHeaderName)},
+          {"secret", Text(proxy.secret)}};
+}
+
+absl::StatusOr<SlurmMode> ParseSlurmMode(const std::string& name) {
+  if (name == "steering") return SlurmMode::kSteering;
+  if (name == "assisting") return SlurmMode::kAssisting;
+  return absl::InvalidArgumentError("expected steering or assisting");
 }
 
 Fields SlurmFields(SlurmConfig& slurm) {
@@ -116,6 +155,9 @@ std::string ProblemOf(const ControllerConfig& config) {
   const WebhookConfig& webhook = config.kubernetes.webhook;
   if (webhook.port != 0 && (webhook.certificate.empty() || webhook.key.empty()))
     return "kubernetes.webhook: expected certificate and key with port: the API server asks with TLS alone";
+  const PageProxyConfig& proxy = config.page_proxy;
+  if (proxy.addresses.empty() != proxy.secret.empty())
+    return "page_proxy: expected addresses and secret together: by an address alone all of its machine are";
   if (limits.arriving_calls >= limits.threads) {
     return absl::StrCat("limits.arriving_calls: ", limits.arriving_calls,
                         "; expected fewer than limits.threads (", limits.threads, "), for each holds one");
@@ -150,6 +192,8 @@ absl::StatusOr<ControllerConfig> ParseControllerConfig(const std::string& text, 
              {"metrics_port", Whole(config.metrics_port, 0, 65535)},
              {"metrics_address", ParsedInto(config.metrics_address, ParseMetricsAddress)},
              {"page", Text(config.page)},
+             {"page_names", EachInto(config.page_names, ParsePageName)},
+             {"page_proxy", reader.Map(PageProxyFields(config.page_proxy))},
              {"keep_ended", Span(config.retention.keep_ended)},
              {"keep_ended_jobs", Whole(config.retention.keep_ended_jobs, 0, kMost)},
              {"log_level", Text(config.log_level)},
@@ -172,6 +216,18 @@ absl::StatusOr<ControllerConfig> LoadControllerConfig(const std::string& path) {
   return ParseControllerConfig(text, path);
 }
 
+absl::StatusOr<std::string> ParsePageName(const std::string& text) {
+  std::string name = absl::AsciiStrToLower(text);
+  const bool bracketed = name.size() > 2 && name.front() == '[' && name.back() == ']';
+  const auto usual = [bracketed](unsigned char c) {
+    return absl::ascii_isalnum(c) || c == '.' || c == '-' ||
+           (bracketed && (c == ':' || c == '[' || c == ']'));
+  };
+  if (!name.empty() && std::all_of(name.begin(), name.end(), usual)) return name;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "'", text, "'; expected names of hosts without a port, such as siding.example.org, or [fd00::1]"));
+}
+
 absl::Status ParseIdentityBy(const std::string& text, IdentityBy& identity) {
   if (text != "certificate" && text != "munge") {
     return absl::InvalidArgumentError("expected certificate or munge");
@@ -185,7 +241,8 @@ absl::Status CheckListening(const ControllerConfig& config) {
   const bool any = !tls.ca.empty() || !tls.certificate.empty() || !tls.key.empty();
   const bool all = !tls.ca.empty() && !tls.certificate.empty() && !tls.key.empty();
   if (config.listen.empty()) {
-    return any ? absl::InvalidArgumentError("tls is given, but listen is not") : absl::OkStatus();
+    return any && config.page.empty() ? absl::InvalidArgumentError("tls is given, but listen is not")
+                                      : absl::OkStatus();
   }
   if (!ParseEndpoint(config.listen).remote) {
     return absl::InvalidArgumentError(

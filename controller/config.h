@@ -49,6 +49,13 @@ struct KubernetesConfig {
 // How remote users say who they are. Agents always have certificates.
 enum class IdentityBy { kCertificate, kMunge };
 
+// Before the operators' page, who says by a header who its readers are (docs/admin/page.md).
+struct PageProxyConfig {
+  std::set<std::string> addresses;  // IP; none: there is no proxy
+  std::string user_header = "X-Forwarded-User";
+  std::string secret;  // file
+};
+
 struct ControllerConfig {
   std::string socket = "/run/siding/siding.sock";
   std::string state_dir = "/var/lib/siding/controller";
@@ -58,12 +65,14 @@ struct ControllerConfig {
   Duration heartbeat = std::chrono::seconds(5);
   int metrics_port = 0;                       // 0: none
   std::string metrics_address = "127.0.0.1";  // of an interface, or all: 0.0.0.0, ::
-  std::string page;                           // "127.0.0.1:PORT" for the operators' page; empty: none
+  std::string page;                           // "ADDRESS:PORT" for the operators' page; empty: none
+  std::set<std::string> page_names;           // by which browsers know it, in small letters
+  PageProxyConfig page_proxy;
   std::string log_level = "info";
   ServiceLimits limits;
   Retention retention;
   std::string listen;  // "ADDRESS:PORT" for remote agents and users; empty: none
-  TlsFiles tls;        // all of them, if it listens
+  TlsFiles tls;        // all of them, if it listens, or has its page beyond the loopback
   IdentityBy identity = IdentityBy::kCertificate;
   std::string munge_socket;  // empty: where libmunge looks
   SlurmConfig slurm;
@@ -76,6 +85,8 @@ inline std::string JournalOf(const ControllerConfig& config) { return config.sta
 absl::StatusOr<ControllerConfig> LoadControllerConfig(const std::string& path);
 // The same, from text; `name` stands for the file in errors.
 absl::StatusOr<ControllerConfig> ParseControllerConfig(const std::string& text, const std::string& name);
+// A name by which browsers know the page, in small letters: a host's, or an IP address, of IPv6 in brackets.
+absl::StatusOr<std::string> ParsePageName(const std::string& text);
 // "certificate" or "munge".
 absl::Status ParseIdentityBy(const std::string& text, IdentityBy& identity);
 // What of `listen` and `tls` does not go together, once file and flags are one.

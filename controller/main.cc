@@ -31,10 +31,9 @@
 #include "controller/manager/cluster_manager.h"
 #include "controller/manager/kubernetes_manager.h"
 #include "controller/metrics/metrics.h"
+#include "controller/page_setup.h"
 #include "controller/policy_watcher.h"
 #include "controller/server.h"
-#include "page/server/page.h"
-#include "page/server/service_source.h"
 #include "policy/policy_file.h"
 
 namespace siding {
@@ -67,23 +66,6 @@ LeaseOptions LeaseFor(const ControllerConfig& config) {
           .shared = config.shared_state,
           .address = AddressOf(config),
           .end_if_stuck = config.standby};
-}
-
-// nullptr if none is wanted.
-absl::StatusOr<std::unique_ptr<page::PageServer>> ServePage(const ControllerConfig& config,
-                                                            page::Source& source, const Clock& clock) {
-  if (config.page.empty()) return nullptr;
-  page::HttpOptions options{.address = config.page,
-                            .connections = config.limits.page_connections,
-                            .connections_per_host = config.limits.page_connections_per_host};
-  auto page = page::PageServer::Start(options, source, clock);
-  if (page.ok()) spdlog::info("the page is served at http://{}, read only", config.page);
-  return page;
-}
-
-absl::Status CheckPage(const ControllerConfig& config) {
-  const std::string problem = config.page.empty() ? "" : page::ProblemOfAddress(config.page);
-  return problem.empty() ? absl::OkStatus() : absl::InvalidArgumentError(absl::StrCat("page: ", problem));
 }
 
 // Says so whenever the machine's clock has been set.
@@ -168,11 +150,11 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
                             builder.RegisterService(&gateway);
                             builder.RegisterService(&grpc_api);
                           }));
-  page::ServiceSource page_source(api);
-  SIDING_ASSIGN_OR_RETURN(std::unique_ptr<page::PageServer> page, ServePage(config, page_source, clock));
+  SIDING_ASSIGN_OR_RETURN(std::unique_ptr<ServedPage> page, ServedPage::Serve(config, api, clock));
   SIDING_ASSIGN_OR_RETURN(const auto session, manager->Connect(engine));
 
-  ExpiryWatch certificate(config.listen.empty() ? "" : config.tls.certificate, clock);
+  const bool has_tls = !config.listen.empty() || PageHasTls(config);
+  ExpiryWatch certificate(has_tls ? config.tls.certificate : "", clock);
   const absl::Status ended = Serve(engine, policy_watcher, *lease, ClockWatch(clock), certificate,
                                    StepDown(config, engine), signals);
   spdlog::info("stopping; jobs continue to run");
@@ -240,7 +222,11 @@ int Main(int argc, char** argv) {
   auto* port = app.add_option("--metrics-port", flags.metrics_port, "Prometheus metrics; 0: none");
   auto* page = app.add_option(
       "--page", flags.page,
-      "127.0.0.1:PORT for the operators' page, which shows and changes nothing; default: none");
+      "127.0.0.1:PORT, or ADDRESS:PORT with TLS, for the operators' page, which shows and changes nothing; "
+      "default: none");
+  std::vector<std::string> page_names;
+  auto* page_name =
+      app.add_option("--page-name", page_names, "by which browsers know the page; may be repeated");
   auto* level = app.add_option("--log-level", flags.log_level, "trace, debug, info, warning or error");
   std::string identity;
   auto* listen = app.add_option("--listen", flags.listen,
@@ -275,6 +261,12 @@ int Main(int argc, char** argv) {
   if (*policy_file) config->policy = flags.policy;
   if (*port) config->metrics_port = flags.metrics_port;
   if (*page) config->page = flags.page;
+  if (*page_name) config->page_names.clear();
+  for (const std::string& name : page_names) {
+    const auto parsed = ParsePageName(name);
+    if (!parsed.ok()) return fail(Annotate(parsed.status(), "--page-name"));
+    config->page_names.insert(*parsed);
+  }
   if (*level) config->log_level = flags.log_level;
   if (*listen) config->listen = flags.listen;
   if (*ca) config->tls.ca = flags.tls.ca;

@@ -69,16 +69,6 @@ std::string WhyNot(int error, X509& certificate) {
   }
 }
 
-// Not readable or writable for others, and not writable for its group; the group may read.
-absl::Status CheckMode(const std::string& key) {
-  struct stat info {};
-  if (stat(key.c_str(), &info) != 0) return ErrnoError(errno, absl::StrCat("key ", key));
-  if ((info.st_mode & 0027) == 0) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrFormat("key %s has mode %04o, so that others could use it; expected 0600", key,
-                      static_cast<unsigned>(info.st_mode & 07777)));
-}
-
 absl::StatusOr<std::string> Read(const std::string& what, const std::string& path) {
   auto text = ReadFile(path);
   if (!text.ok()) return Annotate(text.status(), what);
@@ -90,7 +80,7 @@ absl::Status CheckOwn(const TlsMaterial& material, const TlsFiles& files, Purpos
   if (!certificates.ok()) {
     return Annotate(certificates.status(), absl::StrCat("certificate ", files.certificate));
   }
-  SIDING_RETURN_IF_ERROR(CheckMode(files.key));
+  SIDING_RETURN_IF_ERROR(CheckSecretMode("key", files.key));
   const auto key = ParseKey(material.key);
   if (!key.ok()) return Annotate(key.status(), absl::StrCat("key ", files.key));
   if (X509_check_private_key(certificates->front().get(), key->get()) != 1) {
@@ -129,6 +119,34 @@ absl::Status VerifyChain(const std::string& chain, const std::string& ca, Purpos
   return absl::UnauthenticatedError(absl::StrCat(
       Describe(*shown.front()), &blamed == shown.front().get() ? "" : ", issuer " + Describe(blamed), ": ",
       WhyNot(error, blamed)));
+}
+
+absl::Status VerifyClient(const std::string& chain, const std::string& ca, Time now) {
+  SIDING_ASSIGN_OR_RETURN(const std::string believed, ReadFile(ca));
+  return VerifyChain(chain, believed, Purpose::kClient, now);
+}
+
+absl::StatusOr<std::vector<std::string>> UrisOf(const std::string& chain) {
+  SIDING_ASSIGN_OR_RETURN(const std::vector<X509Ptr> shown, ParseCertificates(chain));
+  const NamesPtr names(static_cast<GENERAL_NAMES*>(
+      X509_get_ext_d2i(shown.front().get(), NID_subject_alt_name, nullptr, nullptr)));
+  std::vector<std::string> uris;
+  for (int i = 0; names != nullptr && i < sk_GENERAL_NAME_num(names.get()); ++i) {
+    const GENERAL_NAME* name = sk_GENERAL_NAME_value(names.get(), i);
+    if (name->type != GEN_URI) continue;
+    const auto* data = reinterpret_cast<const char*>(ASN1_STRING_get0_data(name->d.ia5));
+    uris.emplace_back(data, static_cast<size_t>(ASN1_STRING_length(name->d.ia5)));
+  }
+  return uris;
+}
+
+absl::Status CheckSecretMode(const std::string& what, const std::string& path) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) return ErrnoError(errno, absl::StrCat(what, " ", path));
+  if ((info.st_mode & 0027) == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrFormat("%s %s has mode %04o, so that others could use it; expected 0600", what, path,
+                      static_cast<unsigned>(info.st_mode & 07777)));
 }
 
 absl::StatusOr<Time> EndOfValidity(const std::string& certificates) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -30,6 +31,16 @@ enum class Purpose { kServer, kClient };
 // Whether the first certificate of `chain` was issued for this purpose by one of the authorities in `ca`,
 // and is valid at `now`. The error says whose certificate it is and what is wrong with it.
 absl::Status VerifyChain(const std::string& chain, const std::string& ca, Purpose purpose, Time now);
+
+// The same of a client's, by the authorities that the file `ca` has now.
+absl::Status VerifyClient(const std::string& chain, const std::string& ca, Time now);
+
+// The URIs among the alternative names of the first certificate of `chain`.
+absl::StatusOr<std::vector<std::string>> UrisOf(const std::string& chain);
+
+// Of a file with a secret: nobody but its owner may write it, and none but its group read it beside him.
+// `what` is what errors call it.
+absl::Status CheckSecretMode(const std::string& what, const std::string& path);
 
 // When the first of these certificates ends to be valid.
 absl::StatusOr<Time> EndOfValidity(const std::string& certificates);

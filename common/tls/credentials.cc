@@ -50,11 +50,10 @@ class ClientVerifier final : public tls::ExternalCertificateVerifier {
       if (clients_ == ClientCertificates::kOptional) return absl::OkStatus();
       return absl::UnauthenticatedError("it shows no certificate");
     }
-    SIDING_ASSIGN_OR_RETURN(const std::string ca, ReadFile(ca_file_));
     // Here, the rest of the chain comes without its first certificate.
     const std::string chain =
         absl::StrCat(peer.peer_cert, peer.peer_cert_full_chain == nullptr ? "" : peer.peer_cert_full_chain);
-    return VerifyChain(chain, ca, Purpose::kClient, clock_.Now());
+    return VerifyClient(chain, ca_file_, clock_.Now());
   }
 
   const std::string ca_file_;

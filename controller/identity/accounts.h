@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "controller/identity/identity.h"
+#include "controller/identity/user.h"
 
 namespace siding {
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/tls/credentials.h"
-#include "common/tls/tls_fixture.h"
+#include "controller/identity/certificate_cases.h"
 #include "gmock/gmock.h"
 #include "siding/v1/api.grpc.pb.h"
 
@@ -85,6 +85,39 @@ TEST_F(CertificateIdentityTest, WhoShowsNoCertificateIsNobody) {
   CallWith({.ca = Path("ca.pem")});
   EXPECT_EQ(doorman_.user.status().code(), absl::StatusCode::kUnauthenticated);
   EXPECT_EQ(doorman_.agent.status().code(), absl::StatusCode::kUnauthenticated);
+}
+
+// By a client that does not look at its own files.
+class CertificateCasesTest : public CertificateCases {
+ protected:
+  static grpc::Status CallWith(int port, const TlsFiles& files) {
+    const grpc::SslCredentialsOptions options{*ReadFile(files.ca), *ReadFile(files.key),
+                                              *ReadFile(files.certificate)};
+    const auto channel = grpc::CreateChannel(absl::StrCat("127.0.0.1:", port), grpc::SslCredentials(options));
+    grpc::ClientContext context;
+    v1::ListNodesResponse response;
+    return v1::Siding::NewStub(channel)->ListNodes(&context, {}, &response);
+  }
+};
+TEST_F(CertificateCasesTest, EachIsWhoItSays) {
+  Doorman doorman;
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort(
+      "127.0.0.1:0",
+      *TlsServerCredentials(Keep("controller", IssueServer()), ClientCertificates::kOptional, SystemClock()),
+      &port);
+  builder.RegisterService(&doorman);
+  const auto server = builder.BuildAndStart();
+  for (const CertificateCase& one : Cases()) {
+    doorman.user = absl::UnknownError("");
+    const bool came = CallWith(port, one.files).ok();
+    EXPECT_EQ(came, one.uid || !one.refusal.empty()) << one.what;
+    EXPECT_EQ(doorman.user.ok(), one.uid.has_value()) << one.what;
+    if (doorman.user.ok()) EXPECT_EQ(doorman.user->uid, one.uid) << one.what;
+    EXPECT_THAT(doorman.user.status().message(), HasSubstr(one.refusal)) << one.what;
+  }
+  server->Shutdown();
 }
 
 }  // namespace

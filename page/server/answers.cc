@@ -21,6 +21,31 @@ const HttpFields& Protections() {
 
 }  // namespace
 
+int HttpStatusOf(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kInvalidArgument:
+      return 400;
+    case absl::StatusCode::kUnauthenticated:
+      return 401;
+    case absl::StatusCode::kPermissionDenied:
+      return 403;
+    case absl::StatusCode::kNotFound:
+      return 404;
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kAborted:
+      return 409;
+    case absl::StatusCode::kResourceExhausted:
+      return 429;
+    case absl::StatusCode::kUnavailable:  // as of a gateway: this server is there, whom it asks is not
+    case absl::StatusCode::kCancelled:
+      return 502;
+    case absl::StatusCode::kDeadlineExceeded:
+      return 504;
+    default:
+      return 500;
+  }
+}
+
 HttpResponse Bare(int status) {
   HttpResponse response;
   response.status = status;
@@ -38,5 +63,7 @@ HttpResponse Refuse(int status, const std::string& why) {
   if (status == 405) response.headers.emplace_back("Allow", "GET, HEAD");
   return response;
 }
+
+HttpResponse Refuse(const absl::Status& why) { return Refuse(HttpStatusOf(why), std::string(why.message())); }
 
 }  // namespace siding::page

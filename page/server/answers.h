@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "page/server/http.h"
 
 namespace siding::page {
@@ -11,5 +12,8 @@ namespace siding::page {
 HttpResponse Bare(int status);
 // As the API says it: {"error": {"status", "message"}}.
 HttpResponse Refuse(int status, const std::string& why);
+HttpResponse Refuse(const absl::Status& why);
+// As what HTTP has an error of the API.
+int HttpStatusOf(const absl::Status& status);
 
 }  // namespace siding::page

@@ -23,11 +23,6 @@ constexpr size_t kSecretBytes = 32;
 constexpr char kTokenField[] = "token";
 constexpr char kAnother[] = "'sidingctl page' prints an address that opens the page, once";
 
-// In a time that says nothing of where they differ. Their length is no secret.
-bool Same(const std::string& a, const std::string& b) {
-  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
-}
-
 // Cookies do not know ports: those of the pages that one browser shows, by tunnels to several machines, each
 // have a name of their own. It is by the port that the browser sees.
 std::string CookieName(const HttpRequest& request) { return absl::StrCat("siding-page-", PortOf(request)); }
@@ -40,7 +35,7 @@ bool HasCookie(const HttpRequest& request, const std::string& value) {
     for (const absl::string_view pair : absl::StrSplit(text, ';')) {
       const std::pair<std::string, std::string> cookie =
           absl::StrSplit(absl::StripAsciiWhitespace(pair), absl::MaxSplits('=', 1));
-      found |= cookie.first == name && Same(cookie.second, value);
+      found |= cookie.first == name && SameSecret(cookie.second, value);
     }
   }
   return found;
@@ -84,6 +79,10 @@ std::string DrawSecret() {
   return absl::WebSafeBase64Escape(absl::string_view(bytes.data(), bytes.size()));
 }
 
+bool SameSecret(const std::string& a, const std::string& b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
 std::string Door::Key() const { return absl::StrCat("/?", kTokenField, "=", token_); }
 
 std::optional<HttpResponse> Door::Stop(const HttpRequest& request) {
@@ -97,7 +96,7 @@ std::optional<HttpResponse> Door::Stop(const HttpRequest& request) {
 }
 
 HttpResponse Door::Exchange(const HttpRequest& request, const std::string& token) {
-  if (!Same(token, token_))
+  if (!SameSecret(token, token_))
     return Closed(request, "The token in this address is not this page's, or that of an earlier one");
   if (request.method != "GET") return Closed(request, "The token in this address is for GET");
   {

@@ -12,6 +12,8 @@ namespace siding::page {
 
 // From the kernel; letters, digits, - and _. 256 bits.
 std::string DrawSecret();
+// In a time that says nothing of where they differ. Their length is no secret.
+bool SameSecret(const std::string& a, const std::string& b);
 
 // The token of the address opens it once, and is exchanged for a cookie, which opens it as long as this
 // lives. Every path is behind it: there is no list of what is harmless that could be wrong. Thread-safe.

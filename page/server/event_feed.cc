@@ -175,7 +175,8 @@ void EventFeed::End() {
 
 size_t EventFeed::followers() const {
   MutexLock lock(mutex_);
-  return followers_.size();
+  return static_cast<size_t>(std::count_if(followers_.begin(), followers_.end(),
+                                           [](const Follower& one) { return !one.stream->HasEnded(); }));
 }
 
 }  // namespace siding::page

@@ -74,7 +74,9 @@ class EventFeed {
   int64_t comebacks() const;
   void End();
 
-  size_t followers() const;
+  size_t followers() const;  // that have not gone
+  // Somebody has not been handed all that there is, and reads: the next turn is not to wait.
+  bool IsSomebodyBehind() const { return !Behind().empty(); }
 
  private:
   struct Follower {

@@ -6,17 +6,27 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/tls/certificates.h"
 #include "common/units.h"
 #include "page/server/byte_stream.h"
 
 namespace siding::page {
 
 using HttpFields = std::vector<std::pair<std::string, std::string>>;
+
+// The other end of a connection. All of it is what the server has found out itself: no header says it.
+struct HttpPeer {
+  std::string address;  // "10.0.0.5", "fd00::1"; one of IPv4 is written so however it came
+  bool tls = false;
+  // The URIs of the certificate that it has shown, which was found good; nothing: it has shown none.
+  std::optional<std::vector<std::string>> certificate;
+};
 
 // Its headers have come. A body is not read: nothing takes one.
 struct HttpRequest {
@@ -25,6 +35,7 @@ struct HttpRequest {
   HttpFields query;    // as well, but + is a space already
   HttpFields headers;  // names as they were written
   bool has_body = false;
+  HttpPeer peer;
 
   // Nothing, if it is there twice or not at all.
   std::optional<std::string> Header(const std::string& name) const;
@@ -42,8 +53,17 @@ struct HttpResponse {
 // Runs on the server's only thread: others wait meanwhile.
 using HttpHandler = std::function<HttpResponse(const HttpRequest&)>;
 
+// In small letters, without a port.
+using HostNames = std::set<std::string>;
+
 struct HttpOptions {
-  std::string address;  // "127.0.0.1:7480", "[::1]:7480"; port 0: any that is free
+  // "127.0.0.1:7480", "[::1]:7480", with `tls` any other one as well; port 0: any that is free.
+  std::string address;
+  // The files are read again when they change, as they are for gRPC (common/tls/credentials.h).
+  std::optional<TlsFiles> tls;
+  bool ask_for_certificates = true;  // of clients; who has none is let in as well
+  // By which it is known, beside the loopback's names.
+  HostNames names;
   int connections = 512;
   int connections_per_host = 256;
   // A connection that neither takes nor sends anything for that long is cut, unless it waits for a stream's
@@ -51,6 +71,8 @@ struct HttpOptions {
   Duration patience = std::chrono::seconds(30);
   // And one that takes so long for an answer that is no stream, however much it takes at a time.
   Duration longest_answer = std::chrono::minutes(5);
+  // And one that takes so long to ask: for its handshake and its request's headers, a byte at a time.
+  Duration longest_question = std::chrono::minutes(1);
 };
 
 class HttpServer {
@@ -60,14 +82,15 @@ class HttpServer {
   static absl::StatusOr<std::unique_ptr<HttpServer>> Listen(const HttpOptions& options, HttpHandler handler);
   // Ends all streams, and cuts all connections.
   virtual ~HttpServer() = default;
-  // Cuts those that are over `longest_answer`, as far as it was called when theirs began: to be called again
-  // and again.
+  // Cuts those that are over `longest_answer` or `longest_question`, as far as it was called when theirs
+  // began: to be called again and again.
   virtual void CutSlow(Time now) = 0;
   virtual int port() const = 0;
 };
 
-// What is wrong with an address to listen at; "" if all is well. Loopback alone: nothing goes over a network
-// without TLS.
-std::string ProblemOfAddress(const std::string& address);
+// What is wrong with an address to listen at; "" if all is well. Nothing goes over a network without TLS.
+std::string ProblemOfAddress(const std::string& address, bool tls);
+// Of an address that is well: nobody reaches it but this machine.
+bool IsLoopback(const std::string& address);
 
 }  // namespace siding::page

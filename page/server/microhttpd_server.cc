@@ -11,11 +11,13 @@
 #include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "common/clock.h"
 #include "common/files.h"
 #include "common/limited_log.h"
 #include "common/logging.h"
@@ -23,6 +25,7 @@
 #include "common/status.h"
 #include "page/server/http.h"
 #include "page/server/loopback.h"
+#include "page/server/tls.h"
 
 namespace siding::page {
 namespace {
@@ -32,14 +35,17 @@ constexpr size_t kAtOnce = 16 << 10;  // of a stream's bytes
 constexpr int kBacklog = 128;
 constexpr Duration kLastAnswers = std::chrono::seconds(5);
 
-// An address and a port of this machine alone.
+// Where to listen.
 struct Endpoint {
   sockaddr_storage address{};
   socklen_t size = 0;
+  bool loopback = false;  // of this machine alone
 };
-absl::StatusOr<Endpoint> ParseLoopback(const std::string& text) {
-  const absl::Status problem = absl::InvalidArgumentError(absl::StrCat(
-      "'", text, "'; expected 127.0.0.1:PORT or [::1]:PORT: nothing goes over a network without TLS"));
+absl::StatusOr<Endpoint> ParseAddress(const std::string& text) {
+  const absl::Status problem =
+      absl::InvalidArgumentError(absl::StrCat("'", text,
+                                              "'; expected 127.0.0.1:PORT or [::1]:PORT, or with TLS any "
+                                              "other IP address of this machine, such as 0.0.0.0:PORT"));
   const size_t colon = text.rfind(':');
   int port = -1;
   if (colon == std::string::npos || !absl::SimpleAtoi(text.substr(colon + 1), &port) || port < 0 ||
@@ -47,29 +53,39 @@ absl::StatusOr<Endpoint> ParseLoopback(const std::string& text) {
     return problem;
   const std::string host = text.substr(0, colon);
   Endpoint endpoint;
-  if (host == "[::1]") {
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
     auto& address = reinterpret_cast<sockaddr_in6&>(endpoint.address);
     address.sin6_family = AF_INET6;
-    address.sin6_addr = in6addr_loopback;
     address.sin6_port = htons(static_cast<uint16_t>(port));
     endpoint.size = sizeof(address);
+    if (inet_pton(AF_INET6, host.substr(1, host.size() - 2).c_str(), &address.sin6_addr) != 1) return problem;
+    endpoint.loopback = IN6_IS_ADDR_LOOPBACK(&address.sin6_addr);
     return endpoint;
   }
   auto& address = reinterpret_cast<sockaddr_in&>(endpoint.address);
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
   endpoint.size = sizeof(address);
-  const std::optional<in_addr> own = LoopbackOf(host);
-  if (!own) return problem;
-  address.sin_addr = *own;
+  if (inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1) return problem;
+  endpoint.loopback = LoopbackOf(host).has_value();
   return endpoint;
 }
+absl::StatusOr<Endpoint> ParseAddress(const std::string& text, bool tls) {
+  SIDING_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseAddress(text));
+  if (tls || endpoint.loopback) return endpoint;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "'", text,
+      "'; expected 127.0.0.1:PORT or [::1]:PORT, or tls.ca, tls.certificate and tls.key with it: nothing "
+      "goes over a network without TLS"));
+}
 
-absl::StatusOr<UniqueFd> ListenAt(const std::string& text) {
-  SIDING_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseLoopback(text));
+absl::StatusOr<UniqueFd> ListenAt(const std::string& text, bool tls) {
+  SIDING_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseAddress(text, tls));
+  const bool six = endpoint.address.ss_family == AF_INET6;
   UniqueFd socket(::socket(endpoint.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  const int on = 1;
+  const int on = 1, off = 0;
   if (!socket.valid() || setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
+      (six && setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) != 0) ||
       bind(socket.get(), reinterpret_cast<const sockaddr*>(&endpoint.address), endpoint.size) != 0 ||
       listen(socket.get(), kBacklog) != 0)
     return ErrnoError(errno, absl::StrCat("listen on ", text));
@@ -82,6 +98,39 @@ int PortOf(int socket) {
   if (getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
   return ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
                                              : reinterpret_cast<sockaddr_in&>(address).sin_port);
+}
+
+std::string AddressOf(MHD_Connection* connection) {
+  const auto* const info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+  if (info == nullptr || info->client_addr == nullptr) return "";
+  char text[INET6_ADDRSTRLEN] = "";
+  if (info->client_addr->sa_family == AF_INET) {
+    const auto& address = reinterpret_cast<const sockaddr_in&>(*info->client_addr);
+    inet_ntop(AF_INET, &address.sin_addr, text, sizeof(text));
+    return text;
+  }
+  const auto& address = reinterpret_cast<const sockaddr_in6&>(*info->client_addr);
+  // One of IPv4 that came to a socket of both is its last four bytes.
+  if (IN6_IS_ADDR_V4MAPPED(&address.sin6_addr))
+    inet_ntop(AF_INET, &address.sin6_addr.s6_addr[12], text, sizeof(text));
+  else
+    inet_ntop(AF_INET6, &address.sin6_addr, text, sizeof(text));
+  return text;
+}
+
+// nullptr: it is without TLS.
+gnutls_session_t SessionOf(MHD_Connection* connection) {
+  const auto* const info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+  return info == nullptr ? nullptr : static_cast<gnutls_session_t>(info->tls_session);
+}
+
+HttpPeer PeerOf(MHD_Connection* connection) {
+  HttpPeer peer{.address = AddressOf(connection)};
+  if (gnutls_session_t session = SessionOf(connection); session != nullptr) {
+    peer.tls = true;
+    peer.certificate = UrisShown(session);
+  }
+  return peer;
 }
 
 HttpFields FieldsOf(MHD_Connection* connection, MHD_ValueKind kind) {
@@ -97,21 +146,29 @@ HttpFields FieldsOf(MHD_Connection* connection, MHD_ValueKind kind) {
   return fields;
 }
 
-// The sockets that are open, and since when those that are taking an answer do.
+// The sockets that are open, what each of them is at, and since when.
 //
 // A request that is refused by libmicrohttpd itself (0.9.75) while its daemon stops ends the process: the
 // refusal is not queued any more, and written nevertheless. So connections are at their end before it stops.
 class Connections {
  public:
-  static void Note(void* self, MHD_Connection* connection, void**, MHD_ConnectionNotificationCode what) {
-    if (const int socket = SocketOf(connection); socket >= 0)
-      static_cast<Connections*>(self)->Change(socket, what == MHD_CONNECTION_NOTIFY_STARTED);
+  // `held` lives as long as the connection.
+  void Open(int socket, std::shared_ptr<void> held) {
+    MutexLock lock(mutex_);
+    open_[socket] = {.held = std::move(held)};
+    if (cut_) shutdown(socket, SHUT_RDWR);
+  }
+  // Before a socket is closed: its number may be another one's afterwards.
+  void Close(int socket) {
+    MutexLock lock(mutex_);
+    open_.erase(socket);
+    closed_.NotifyAll();
   }
   // What has come is answered, if that takes no longer than a moment; nothing more comes.
   void CutAll() {
     MutexLock lock(mutex_);
     cut_ = true;
-    for (const auto& [socket, answer] : open_) shutdown(socket, SHUT_RDWR);
+    for (const auto& [socket, connection] : open_) shutdown(socket, SHUT_RDWR);
     closed_.WaitFor(mutex_, kLastAnswers,
                     [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return open_.empty(); });
   }
@@ -120,41 +177,39 @@ class Connections {
     const auto* const info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     return info == nullptr ? -1 : info->connect_fd;
   }
-  void BeginAnswer(int socket) { SetAnswer(socket, {.taken = true}); }
-  void EndAnswer(int socket) { SetAnswer(socket, {}); }
-  void CutSlow(Time now, Duration longest) {
+  void BeginAnswer(int socket) { Set(socket, At::kAnswer); }
+  void BeginStream(int socket) { Set(socket, At::kStream); }
+  void End(int socket) { Set(socket, At::kQuestion); }
+  void CutSlow(Time now, Duration question, Duration answer) {
     MutexLock lock(mutex_);
-    for (auto& [socket, answer] : open_) {
-      if (!answer.taken) continue;
-      if (!answer.since) answer.since = now;
-      if (now - *answer.since >= longest) shutdown(socket, SHUT_RDWR);
+    for (auto& [socket, connection] : open_) {
+      if (connection.at == At::kStream) continue;
+      if (!connection.since) connection.since = now;
+      if (now - *connection.since >= (connection.at == At::kAnswer ? answer : question))
+        shutdown(socket, SHUT_RDWR);
     }
   }
 
  private:
-  struct Answer {
-    bool taken = false;         // there is one that is being taken
+  // A question: until it has come whole; the first one's begins with the handshake.
+  enum class At { kQuestion, kAnswer, kStream };
+  struct Connection {
+    std::shared_ptr<void> held;
+    At at = At::kQuestion;
     std::optional<Time> since;  // that was seen
   };
 
-  void SetAnswer(int socket, const Answer& answer) {
+  void Set(int socket, At at) {
     MutexLock lock(mutex_);
-    if (const auto found = open_.find(socket); found != open_.end()) found->second = answer;
-  }
-  // Before a socket is closed: its number may be another one's afterwards.
-  void Change(int socket, bool opened) {
-    MutexLock lock(mutex_);
-    if (opened)
-      open_[socket] = {};
-    else
-      open_.erase(socket);
-    if (opened && cut_) shutdown(socket, SHUT_RDWR);
-    closed_.NotifyAll();
+    const auto found = open_.find(socket);
+    if (found == open_.end()) return;
+    found->second.at = at;
+    found->second.since.reset();
   }
 
   Mutex mutex_;
   CondVar closed_;
-  std::map<int, Answer> open_ ABSL_GUARDED_BY(mutex_);
+  std::map<int, Connection> open_ ABSL_GUARDED_BY(mutex_);
   bool cut_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
@@ -171,6 +226,7 @@ struct Given {
 struct Taker {
   MicrohttpdServer& server;
   MHD_Connection* const connection;
+  const int socket;
   const std::shared_ptr<ByteStream> stream;
 };
 
@@ -190,12 +246,27 @@ class MicrohttpdServer final : public HttpServer {
   }
 
   absl::Status Start(const HttpOptions& options) {
-    SIDING_ASSIGN_OR_RETURN(UniqueFd socket, ListenAt(options.address));
+    if (options.tls) {
+      SIDING_ASSIGN_OR_RETURN(tls_,
+                              ServerTls::Open(*options.tls, options.ask_for_certificates, SystemClock()));
+    }
+    SIDING_ASSIGN_OR_RETURN(UniqueFd socket, ListenAt(options.address, tls_ != nullptr));
     port_ = PortOf(socket.get());
     longest_answer_ = options.longest_answer;
+    longest_question_ = options.longest_question;
+    std::vector<MHD_OptionItem> tls;
+    if (tls_ != nullptr) {
+      const auto text = [](const char* value) { return const_cast<char*>(value); };
+      // It wants these to begin with; each connection has its own.
+      tls = {{MHD_OPTION_HTTPS_MEM_CERT, 0, text(tls_->first().certificate.c_str())},
+             {MHD_OPTION_HTTPS_MEM_KEY, 0, text(tls_->first().key.c_str())},
+             {MHD_OPTION_HTTPS_PRIORITIES, 0, text(ServerTls::kVersions)}};
+    }
+    tls.push_back({MHD_OPTION_END, 0, nullptr});
     daemon_ = MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, nullptr, nullptr,
-        &Handle, this, MHD_OPTION_EXTERNAL_LOGGER, &Log,
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
+            (tls_ == nullptr ? 0u : static_cast<unsigned>(MHD_USE_TLS)),
+        0, nullptr, nullptr, &Handle, this, MHD_OPTION_EXTERNAL_LOGGER, &Log,
         this,                                    // the first, so that it has the others' complaints
         MHD_OPTION_LISTEN_SOCKET, socket.get(),  //
         MHD_OPTION_CONNECTION_LIMIT, static_cast<unsigned>(options.connections),                  //
@@ -203,7 +274,8 @@ class MicrohttpdServer final : public HttpServer {
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, kMemory,                                              //
         MHD_OPTION_CONNECTION_TIMEOUT,
         static_cast<unsigned>(std::chrono::duration_cast<std::chrono::seconds>(options.patience).count()),
-        MHD_OPTION_NOTIFY_CONNECTION, &Connections::Note, &connections_, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        MHD_OPTION_NOTIFY_CONNECTION, &Note, this, MHD_OPTION_STRICT_FOR_CLIENT, 1,  //
+        MHD_OPTION_ARRAY, tls.data(),
         // Escapes are read by whoever knows what was expected.
         MHD_OPTION_UNESCAPE_CALLBACK, &LeaveEscapes, nullptr, MHD_OPTION_END);
     if (daemon_ == nullptr)
@@ -212,10 +284,19 @@ class MicrohttpdServer final : public HttpServer {
     socket.Release();  // it is the daemon's
     return absl::OkStatus();
   }
-  void CutSlow(Time now) override { connections_.CutSlow(now, longest_answer_); }
+  void CutSlow(Time now) override { connections_.CutSlow(now, longest_question_, longest_answer_); }
   int port() const override { return port_; }
 
  private:
+  static void Note(void* self, MHD_Connection* connection, void**, MHD_ConnectionNotificationCode what) {
+    auto& server = *static_cast<MicrohttpdServer*>(self);
+    const int socket = Connections::SocketOf(connection);
+    if (socket < 0) return;
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED) return server.connections_.Close(socket);
+    gnutls_session_t session = SessionOf(connection);
+    server.connections_.Open(socket, session == nullptr ? nullptr : server.tls_->Begin(session));
+  }
+
   static size_t LeaveEscapes(void*, MHD_Connection*, char* text) { return strlen(text); }
 
   static void Log(void* self, const char* format, va_list arguments) {
@@ -252,7 +333,8 @@ class MicrohttpdServer final : public HttpServer {
                         .path = url,
                         .query = FieldsOf(connection, MHD_GET_ARGUMENT_KIND),
                         .headers = FieldsOf(connection, MHD_HEADER_KIND),
-                        .has_body = has_body};
+                        .has_body = has_body,
+                        .peer = PeerOf(connection)};
     HttpResponse response = handler_(request);
     MHD_Response* const raw =
         response.stream != nullptr ? Streamed(connection, response.stream) : Whole(connection, response.body);
@@ -273,7 +355,7 @@ class MicrohttpdServer final : public HttpServer {
         body->size(), const_cast<char*>(body->data()),
         [](void* gone) {
           const std::unique_ptr<Given> owned(static_cast<Given*>(gone));
-          owned->connections.EndAnswer(owned->socket);
+          owned->connections.End(owned->socket);
         },
         given.get());
     if (raw == nullptr) return nullptr;
@@ -283,16 +365,18 @@ class MicrohttpdServer final : public HttpServer {
   }
 
   MHD_Response* Streamed(MHD_Connection* connection, std::shared_ptr<ByteStream> stream) {
-    auto taker = std::make_unique<Taker>(Taker{*this, connection, stream});
+    auto taker = std::make_unique<Taker>(Taker{*this, connection, Connections::SocketOf(connection), stream});
     MHD_Response* const raw =
         MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, kAtOnce, &Take, taker.get(), [](void* gone) {
           const std::unique_ptr<Taker> owned(static_cast<Taker*>(gone));
+          owned->server.connections_.End(owned->socket);
           owned->server.Forget(owned->stream);
         });
     if (raw == nullptr) {
       stream->End();
       return nullptr;
     }
+    connections_.BeginStream(taker->socket);
     taker.release();
     MutexLock lock(mutex_);
     if (stopping_) stream->End();
@@ -316,10 +400,11 @@ class MicrohttpdServer final : public HttpServer {
 
   const HttpHandler handler_;
   LimitedLog log_;
+  std::unique_ptr<ServerTls> tls_;  // nullptr: without
   Connections connections_;
   MHD_Daemon* daemon_ = nullptr;
   int port_ = 0;
-  Duration longest_answer_{};
+  Duration longest_answer_{}, longest_question_{};
   Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::set<std::shared_ptr<ByteStream>> streams_ ABSL_GUARDED_BY(mutex_);
@@ -334,8 +419,12 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Listen(const HttpOptions
   return server;
 }
 
-std::string ProblemOfAddress(const std::string& address) {
-  return std::string(ParseLoopback(address).status().message());
+std::string ProblemOfAddress(const std::string& address, bool tls) {
+  return std::string(ParseAddress(address, tls).status().message());
+}
+bool IsLoopback(const std::string& address) {
+  const auto endpoint = ParseAddress(address);
+  return endpoint.ok() && endpoint->loopback;
 }
 
 }  // namespace siding::page

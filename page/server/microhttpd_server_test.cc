@@ -342,13 +342,37 @@ TEST_F(MicrohttpdServerTest, AStreamIsNotCutHoweverLongItIsTaken) {
   EXPECT_THAT(client.ReadTo("news"), HasSubstr("news"));
 }
 
-TEST(HttpServerTest, OnlyTheLoopbacksAddressesAreServed) {
-  for (const char* good : {"127.0.0.1:7480", "127.0.0.2:1", "[::1]:7480", "127.0.0.1:0"})
-    EXPECT_EQ(ProblemOfAddress(good), "") << good;
-  for (const char* bad : {"", "7480", ":7480", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536",
-                          "127.0.0.1:-1", "127.0.0.1:+1", "127.0.0.1: 1", "0.0.0.0:7480", "10.0.0.1:7480",
-                          "[::]:7480", "::1:7480", "localhost:7480"})
-    EXPECT_THAT(ProblemOfAddress(bad), HasSubstr("expected 127.0.0.1:PORT or [::1]:PORT")) << bad;
+TEST_F(MicrohttpdServerTest, WhoAsksTooSlowlyIsCut) {
+  Serve();
+  Client silent(server_->port()), slow(server_->port()), after(server_->port());
+  slow.Send("GET / HTTP/1.1\r\nHost: loc");
+  after.Get("/");
+  after.ReadTo("hello");
+  EXPECT_TRUE(Eventually([&] { return Requests() == 1; }));
+  server_->CutSlow(Time{});
+  slow.Send("alhost\r\nX-More: 1");
+  server_->CutSlow(Time{} + std::chrono::seconds(60));
+  EXPECT_EQ(silent.ReadAll(), "");
+  EXPECT_EQ(slow.ReadAll(), "");
+}
+
+TEST(HttpServerTest, OnlyTheLoopbacksAddressesAreServedWithoutTls) {
+  for (const char* good : {"127.0.0.1:7480", "127.0.0.2:1", "[::1]:7480", "127.0.0.1:0"}) {
+    EXPECT_EQ(ProblemOfAddress(good, false), "") << good;
+    EXPECT_TRUE(IsLoopback(good)) << good;
+  }
+  for (const char* bad : {"0.0.0.0:7480", "10.0.0.1:7480", "[::]:7480", "[::ffff:10.0.0.1]:7480"}) {
+    EXPECT_THAT(ProblemOfAddress(bad, false), HasSubstr("nothing goes over a network without TLS")) << bad;
+    EXPECT_EQ(ProblemOfAddress(bad, true), "") << bad;
+    EXPECT_FALSE(IsLoopback(bad)) << bad;
+  }
+  for (const char* bad :
+       {"", "7480", ":7480", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536", "127.0.0.1:-1",
+        "127.0.0.1:+1", "127.0.0.1: 1", "::1:7480", "[]:7480", "[::1:7480", "localhost:7480"}) {
+    for (const bool tls : {false, true})
+      EXPECT_THAT(ProblemOfAddress(bad, tls), HasSubstr("expected 127.0.0.1:PORT or [::1]:PORT")) << bad;
+    EXPECT_FALSE(IsLoopback(bad)) << bad;
+  }
 }
 TEST(HttpServerTest, APortThatIsTakenIsSaid) {
   const HttpHandler none = [](const HttpRequest&) { return HttpResponse(); };

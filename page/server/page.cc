@@ -16,34 +16,10 @@
 #include "page/server/answers.h"
 #include "page/server/gzip.h"
 #include "page/server/json.h"
+#include "page/server/pages.h"
 
 namespace siding::page {
 namespace {
-
-int HttpStatusOf(const absl::Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kInvalidArgument:
-      return 400;
-    case absl::StatusCode::kUnauthenticated:
-      return 401;
-    case absl::StatusCode::kPermissionDenied:
-      return 403;
-    case absl::StatusCode::kNotFound:
-      return 404;
-    case absl::StatusCode::kFailedPrecondition:
-    case absl::StatusCode::kAborted:
-      return 409;
-    case absl::StatusCode::kResourceExhausted:
-      return 429;
-    case absl::StatusCode::kUnavailable:  // as of a gateway: this server is there, whom it asks is not
-    case absl::StatusCode::kCancelled:
-      return 502;
-    case absl::StatusCode::kDeadlineExceeded:
-      return 504;
-    default:
-      return 500;
-  }
-}
 
 // The weak comparison of HTTP: whether one of them is this one, or any will do.
 bool Names(const std::string& tags, absl::string_view tag) {
@@ -72,17 +48,25 @@ std::string AgeOf(const Snapshot& snapshot, Time asked) {
 
 }  // namespace
 
-Page::Page(Source& source, const Clock& clock, const std::vector<File>& files, Readers readers)
+Page::Page(Source& source, std::shared_ptr<const PageFrame> frame, Readers readers, size_t most_streams)
     : source_(source),
-      clock_(clock),
-      files_(files),
+      frame_(std::move(frame)),
       readers_(readers),
-      snapshots_(clock, kMoment, kMostUnread),
-      planning_(clock),
+      most_streams_(most_streams),
+      snapshots_(frame_->clock, kMoment, kMostUnread, frame_->unread),
+      planning_(frame_->clock),
       feed_({.newest = [&source] { return source.NewestEvent(); },
              .read = [&source](int64_t after, Duration wait) { return ReadEvents(source, after, wait); },
              .here = [&source] { return source.Here(); }},
-            clock) {}
+            frame_->clock) {}
+
+Page::Page(Source& source, const Clock& clock, const std::vector<File>& files, Readers readers)
+    : Page(source, std::make_shared<PageFrame>(PageFrame{clock, StaticFiles(files), {}}), readers) {}
+
+absl::Status Page::Turn(Duration wait) {
+  snapshots_.Forget();
+  return feed_.Turn(wait);
+}
 
 template <class Request, class Response>
 absl::StatusOr<Response> Page::Ask(absl::Status (Source::*call)(const Request&, Response&),
@@ -108,9 +92,9 @@ absl::StatusOr<std::string> Page::Call(absl::Status (Source::*call)(const Reques
 
 absl::StatusOr<std::string> Page::TellPlan(const PlanRequest& plan) {
   SIDING_RETURN_IF_ERROR(planning_.Left());
-  const Time began = clock_.Now();
+  const Time began = frame_->clock.Now();
   auto told = Call(&Source::PlanRequest, plan.request);
-  planning_.Take(clock_.Now() - began);
+  planning_.Take(frame_->clock.Now() - began);
   return told;
 }
 
@@ -127,20 +111,19 @@ absl::StatusOr<std::string> Page::Tell(const Question& question) {
 }
 
 HttpResponse Page::Answer(const HttpRequest& request) {
-  const auto read = ReadQuestion(request);
+  const auto read = ReadQuestion(request, frame_->names);
   if (const auto* refusal = std::get_if<Refusal>(&read)) {
     // Who asks, and how, is well where nothing but the address is not known to the API.
-    const auto* file = refusal->status == 404 ? files_.Find(request.path) : nullptr;
+    const auto* file = refusal->status == 404 ? frame_->files.Find(request.path) : nullptr;
     if (file != nullptr) return Send(request, file->snapshot, file->content_type, "no-cache");
-    const bool not_built = files_.empty() && request.path == "/";
+    const bool not_built = frame_->files.empty() && request.path == "/";
     return Refuse(
         refusal->status,
         not_built ? "the page is not in this program: it was built without it (SIDING_PAGE)" : refusal->why);
   }
   const auto& question = std::get<Question>(read);
   // Nobody waits for the same silence again: the feed finds out when it is over.
-  if (const absl::Status standing = feed_.standing(); !standing.ok())
-    return Refuse(HttpStatusOf(standing), std::string(standing.message()));
+  if (const absl::Status standing = feed_.standing(); !standing.ok()) return Refuse(standing);
   if (const auto* events = std::get_if<FollowEvents>(&question.what)) return Follow(*events);
   return AnswerWhole(request, question);
 }
@@ -157,10 +140,9 @@ absl::StatusOr<Snapshot> Page::SnapshotOf(const Question& question) {
 }
 
 HttpResponse Page::AnswerWhole(const HttpRequest& request, const Question& question) {
-  const Time asked = clock_.Now();
+  const Time asked = frame_->clock.Now();
   const auto snapshot = SnapshotOf(question);
-  if (!snapshot.ok())
-    return Refuse(HttpStatusOf(snapshot.status()), std::string(snapshot.status().message()));
+  if (!snapshot.ok()) return Refuse(snapshot.status());
   HttpResponse response =
       Send(request, *snapshot, "application/json", readers_ == Readers::kOne ? "no-store" : "no-cache");
   response.headers.emplace_back("Siding-Age", AgeOf(*snapshot, asked));
@@ -182,8 +164,12 @@ HttpResponse Page::Send(const HttpRequest& request, const Snapshot& snapshot, co
 }
 
 HttpResponse Page::Follow(const FollowEvents& events) {
-  if (const absl::Status refusal = feed_.refusal(); !refusal.ok())
-    return Refuse(HttpStatusOf(refusal), std::string(refusal.message()));
+  if (const absl::Status refusal = feed_.refusal(); !refusal.ok()) return Refuse(refusal);
+  if (feed_.followers() >= most_streams_) {
+    return Refuse(
+        429, absl::StrCat("you have ", most_streams_,
+                          " streams of events already; limits.waiting_calls_per_user is ", most_streams_));
+  }
   HttpResponse response = Bare(200);
   response.content_type = "text/event-stream";
   response.stream = feed_.Follow(events.after);
@@ -191,23 +177,47 @@ HttpResponse Page::Follow(const FollowEvents& events) {
   return response;
 }
 
+PageServer::PageServer(const HttpOptions& options, Source& source, Readers readers, Sessions* sessions,
+                       const Clock& clock)
+    : clock_(clock),
+      scheme_(options.tls ? "https" : "http"),
+      host_(options.address.substr(0, options.address.rfind(':'))),
+      pages_(std::make_unique<Pages>(
+          source, std::make_shared<PageFrame>(PageFrame{clock, StaticFiles(Files()), options.names}), readers,
+          sessions)) {}
+
 absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const HttpOptions& options, Source& source,
                                                               const Clock& clock, Door* door) {
   std::unique_ptr<PageServer> started(
-      new PageServer(source, clock, door == nullptr ? Readers::kAll : Readers::kOne));
-  auto server = HttpServer::Listen(options, [page = &started->page_, door](const HttpRequest& request) {
-    auto stopped = door == nullptr ? std::nullopt : door->Stop(request);
-    return stopped ? *std::move(stopped) : page->Answer(request);
-  });
-  if (!server.ok()) return server.status();
-  started->server_ = *std::move(server);
-  started->feeding_ = std::thread([page_server = started.get()] { page_server->Run(); });
+      new PageServer(options, source, door == nullptr ? Readers::kAll : Readers::kOne, nullptr, clock));
+  SIDING_RETURN_IF_ERROR(
+      started->Serve(options, [pages = started->pages_.get(), door](const HttpRequest& request) {
+        auto stopped = door == nullptr ? std::nullopt : door->Stop(request);
+        return stopped ? *std::move(stopped) : pages->Answer(request);
+      }));
   return started;
 }
 
+absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const HttpOptions& options, Sessions& sessions,
+                                                              Source& strangers, const Clock& clock) {
+  std::unique_ptr<PageServer> started(new PageServer(options, strangers, Readers::kAll, &sessions, clock));
+  SIDING_RETURN_IF_ERROR(started->Serve(options, [pages = started->pages_.get()](const HttpRequest& request) {
+    return pages->Answer(request);
+  }));
+  return started;
+}
+
+absl::Status PageServer::Serve(const HttpOptions& options, HttpHandler handler) {
+  SIDING_ASSIGN_OR_RETURN(server_, HttpServer::Listen(options, std::move(handler)));
+  feeding_ = std::thread([this] { Run(); });
+  return absl::OkStatus();
+}
+
+std::string PageServer::address() const { return absl::StrCat(scheme_, "://", host_, ":", port()); }
+
 void PageServer::Run() {
   for (;;) {
-    const absl::Status turned = page_.Turn(kEventWait);
+    const absl::Status turned = pages_->Turn(kEventWait);
     server_->CutSlow(clock_.Now());
     MutexLock lock(mutex_);
     const Duration pause = turned.ok() ? kEventPause : kAwayPause;
@@ -223,7 +233,7 @@ PageServer::~PageServer() {
     stop_.NotifyAll();
   }
   if (feeding_.joinable()) feeding_.join();
-  page_.End();
+  pages_->End();
   server_.reset();
 }
 

@@ -2,6 +2,8 @@
 // seen is what its source may tell.
 #pragma once
 
+#include <atomic>
+#include <limits>
 #include <memory>
 #include <string>
 #include <thread>
@@ -16,6 +18,7 @@
 #include "page/server/lists.h"
 #include "page/server/planning_time.h"
 #include "page/server/question.h"
+#include "page/server/sessions.h"
 #include "page/server/snapshots.h"
 #include "page/server/source.h"
 #include "page/server/static_files.h"
@@ -26,16 +29,29 @@ namespace siding::page {
 // them.
 enum class Readers { kAll, kOne };
 
+// What the pages of all readers have in common.
+struct PageFrame {
+  const Clock& clock;  // outlives it
+  StaticFiles files;   // what is there beside the API's addresses, the built page
+  HostNames names;     // by which it is known, beside the loopback's
+  Snapshots::Bytes unread = std::make_shared<std::atomic<size_t>>(0);
+};
+
 // The skin over a source. Thread-safe as far as the source is, but for Turn().
 class Page {
  public:
-  // `source` and `clock` must outlive it. `files`: what is there beside the API's addresses, the built page.
+  // `source` must outlive it. `most_streams`: of events, open at a time.
+  Page(Source& source, std::shared_ptr<const PageFrame> frame, Readers readers,
+       size_t most_streams = std::numeric_limits<size_t>::max());
+  // Of a frame of its own.
   Page(Source& source, const Clock& clock, const std::vector<File>& files = Files(),
        Readers readers = Readers::kAll);
 
   HttpResponse Answer(const HttpRequest& request);
   // See EventFeed.
-  absl::Status Turn(Duration wait) { return feed_.Turn(wait); }
+  absl::Status Turn(Duration wait);
+  bool IsSomebodyBehind() const { return feed_.IsSomebodyBehind(); }
+  bool IsFollowed() const { return feed_.followers() > 0; }
   void End() { feed_.End(); }
 
  private:
@@ -59,14 +75,16 @@ class Page {
   HttpResponse Follow(const FollowEvents& events);
 
   Source& source_;
-  const Clock& clock_;
-  const StaticFiles files_;
+  const std::shared_ptr<const PageFrame> frame_;
   const Readers readers_;
+  const size_t most_streams_;
   Snapshots snapshots_;
-  Lists lists_{clock_, snapshots_};
+  Lists lists_{frame_->clock, snapshots_};
   PlanningTime planning_;
   EventFeed feed_;
 };
+
+class Pages;
 
 // A page that is served until this is destroyed.
 class PageServer {
@@ -74,8 +92,13 @@ class PageServer {
   // All that is given must outlive it. `door`: who may come in; nullptr: everybody.
   static absl::StatusOr<std::unique_ptr<PageServer>> Start(const HttpOptions& options, Source& source,
                                                            const Clock& clock, Door* door = nullptr);
+  // To each reader as `sessions` has him; strangers are told what `strangers` tells.
+  static absl::StatusOr<std::unique_ptr<PageServer>> Start(const HttpOptions& options, Sessions& sessions,
+                                                           Source& strangers, const Clock& clock);
   ~PageServer();
   int port() const { return server_->port(); }
+  // With the port that it has: "https://0.0.0.0:7480".
+  std::string address() const;
 
  private:
   // How events are asked for: for so long for the first of them, and again after a pause, since one event at
@@ -85,12 +108,15 @@ class PageServer {
   // While whoever is asked does not answer.
   static constexpr Duration kAwayPause = std::chrono::seconds(1);
 
-  PageServer(Source& source, const Clock& clock, Readers readers)
-      : clock_(clock), page_(source, clock, Files(), readers) {}
+  PageServer(const HttpOptions& options, Source& source, Readers readers, Sessions* sessions,
+             const Clock& clock);
+  absl::Status Serve(const HttpOptions& options, HttpHandler handler);
   void Run();
 
   const Clock& clock_;
-  Page page_;
+  const std::string scheme_;
+  const std::string host_;
+  const std::unique_ptr<Pages> pages_;
   std::unique_ptr<HttpServer> server_;
   Mutex mutex_;
   CondVar stop_;

@@ -471,6 +471,7 @@ TEST_F(PageTest, IsServedUntilItsEnd) {
   auto server = PageServer::Start({.address = "127.0.0.1:0"}, source_, clock_);
   ASSERT_TRUE(server.ok()) << server.status();
   EXPECT_GT((*server)->port(), 0);
+  EXPECT_EQ((*server)->address(), absl::StrCat("http://127.0.0.1:", (*server)->port()));
 }
 
 }  // namespace

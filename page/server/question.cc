@@ -50,19 +50,25 @@ std::optional<int64_t> Whole(const std::string& text) {
 
 constexpr int kPortOfHttp = 80;
 
-// HOST or HOST:PORT, of the loopback; nothing: it is something else. The port may be another one than the
-// server's: of a tunnel's beginning.
-std::optional<int> PortOfLoopback(std::string host) {
-  int64_t port = kPortOfHttp;
-  const size_t colon = host.rfind(':');
-  if (colon != std::string::npos && host.find(']', colon) == std::string::npos) {
-    const auto read = Whole(host.substr(colon + 1));
+struct Authority {
+  std::string host;  // in small letters
+  int port = kPortOfHttp;
+
+  bool IsLoopback() const { return host == "localhost" || host == "[::1]" || LoopbackOf(host).has_value(); }
+};
+
+// HOST or HOST:PORT; nothing: it is something else. The port may be another one than the server's: of a
+// tunnel's beginning, or of a proxy.
+std::optional<Authority> ReadAuthority(const std::string& text) {
+  Authority authority{absl::AsciiStrToLower(text)};
+  const size_t colon = text.rfind(':');
+  if (colon != std::string::npos && text.find(']', colon) == std::string::npos) {
+    const auto read = Whole(text.substr(colon + 1));
     if (!read || *read > 65535) return std::nullopt;
-    port = *read;
-    host.resize(colon);
+    authority.port = static_cast<int>(*read);
+    authority.host.resize(colon);
   }
-  if (!absl::EqualsIgnoreCase(host, "localhost") && host != "[::1]" && !LoopbackOf(host)) return std::nullopt;
-  return static_cast<int>(port);
+  return authority;
 }
 
 // The fields after the ? of an address.
@@ -284,28 +290,35 @@ Answer ReadPath(const HttpRequest& request, const std::vector<std::string>& path
 
 }  // namespace
 
-std::optional<Refusal> RefuseForeign(const HttpRequest& request) {
+std::optional<Refusal> RefuseForeign(const HttpRequest& request, const HostNames& names) {
   const auto host = request.Header("Host");
-  if (!host || !PortOfLoopback(*host)) {
+  const auto authority = host ? ReadAuthority(*host) : std::nullopt;
+  const bool named = authority && names.contains(authority->host);
+  if (!named && !(authority && authority->IsLoopback())) {
     return Refusal{
-        421, absl::StrCat("host: '", Cut(host.value_or("")),
-                          "'; expected localhost, 127.0.0.1 or [::1]: this server is for its own machine")};
+        421,
+        absl::StrCat("host: '", Cut(host.value_or("")), "'; expected localhost, 127.0.0.1 or [::1]",
+                     names.empty() ? ": this server is for its own machine"
+                                   : absl::StrCat(", or ", absl::StrJoin(names, ", "), " (page_names)"))};
   }
+  // By its names a browser comes with TLS, here or as far as the proxy before this.
+  const std::string own = absl::StrCat(request.peer.tls || named ? "https://" : "http://", *host);
   int origins = 0;
   for (const auto& [name, origin] : request.headers) {
     if (!absl::EqualsIgnoreCase(name, "Origin")) continue;
-    if (++origins > 1 || !absl::EqualsIgnoreCase(origin, absl::StrCat("http://", *host)))
-      return Refusal{403, absl::StrCat("origin: '", Cut(origin), "'; expected none, or http://", *host)};
+    if (++origins > 1 || !absl::EqualsIgnoreCase(origin, own))
+      return Refusal{403, absl::StrCat("origin: '", Cut(origin), "'; expected none, or ", own)};
   }
   return std::nullopt;
 }
 
 int PortOf(const HttpRequest& request) {
-  return PortOfLoopback(request.Header("Host").value_or("")).value_or(kPortOfHttp);
+  const auto authority = ReadAuthority(request.Header("Host").value_or(""));
+  return authority ? authority->port : kPortOfHttp;
 }
 
-std::variant<Question, Refusal> ReadQuestion(const HttpRequest& request) {
-  if (auto refusal = RefuseForeign(request)) return *refusal;
+std::variant<Question, Refusal> ReadQuestion(const HttpRequest& request, const HostNames& names) {
+  if (auto refusal = RefuseForeign(request, names)) return *refusal;
   if (request.method != "GET" && request.method != "HEAD")
     return Refusal{
         405, absl::StrCat("'", Cut(request.method), "': expected GET or HEAD: this server changes nothing")};

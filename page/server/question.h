@@ -48,13 +48,13 @@ struct Refusal {
   std::string why;  // what was expected
 };
 
-// What is not for this server at all; nothing, if it is: a Host that is not the loopback's, by which another
-// site's page would read it; another Origin.
-std::optional<Refusal> RefuseForeign(const HttpRequest& request);
+// What is not for this server at all; nothing, if it is: a Host that is neither the loopback's nor one of
+// `names`, by which another site's page would read it; another Origin.
+std::optional<Refusal> RefuseForeign(const HttpRequest& request, const HostNames& names = {});
 // The port that its reader sees, which may be that of a tunnel's beginning; 80 where Host names none.
 int PortOf(const HttpRequest& request);
 
 // Refused is what RefuseForeign() refuses, and what this server does not know.
-std::variant<Question, Refusal> ReadQuestion(const HttpRequest& request);
+std::variant<Question, Refusal> ReadQuestion(const HttpRequest& request, const HostNames& names = {});
 
 }  // namespace siding::page

@@ -202,5 +202,43 @@ TEST(QuestionTest, ALongAddressIsNotRepeated) {
   EXPECT_LT(WhyRefused(Get(std::string(10'000, 'x'))).size(), 500u);
 }
 
+// "" if it is for this server.
+std::string WhyForeign(const std::string& host, const std::string& origin, bool tls,
+                       const HostNames& names = {"siding.example.org", "[fd00::1]"}) {
+  HttpRequest request{.method = "GET", .path = "/", .headers = {{"Host", host}}};
+  request.peer.tls = tls;
+  if (!origin.empty()) request.headers.emplace_back("Origin", origin);
+  const auto refusal = RefuseForeign(request, names);
+  return refusal ? absl::StrCat(refusal->status, " ", refusal->why) : "";
+}
+TEST(QuestionTest, TheNamesOfThePageAreItsOwn) {
+  for (const bool tls : {false, true}) {
+    for (const char* host :
+         {"siding.example.org", "Siding.Example.Org:8443", "[fd00::1]:1", "localhost:7480"})
+      EXPECT_EQ(WhyForeign(host, "", tls), "") << host;
+    for (const char* host :
+         {"siding.example.org.evil.example", "evil.siding.example.org", "example.org", "10.0.0.1",
+          "siding.example.org.", "siding.example.org:x", "siding.example.org@evil.example", "fd00::1",
+          "siding.example.org, localhost", ""})
+      EXPECT_THAT(WhyForeign(host, "", tls), HasSubstr("421 host: '")) << host;
+  }
+  EXPECT_THAT(WhyForeign("evil.example", "", true), HasSubstr("[fd00::1], siding.example.org (page_names)"));
+  EXPECT_THAT(WhyForeign("siding.example.org", "", true, {}), HasSubstr("421 host: '"));
+}
+TEST(QuestionTest, AnOriginIsTheAddressUnderWhichItIsKnown) {
+  const std::string name = "siding.example.org";
+  EXPECT_EQ(WhyForeign(name, "https://siding.example.org", true), "");
+  EXPECT_EQ(WhyForeign(name, "https://siding.example.org", false), "") << "by a proxy, which has TLS";
+  EXPECT_EQ(WhyForeign("localhost:7480", "http://localhost:7480", false), "");
+  EXPECT_EQ(WhyForeign("localhost:7480", "https://localhost:7480", true), "");
+  for (const bool tls : {false, true}) {
+    for (const char* origin :
+         {"http://siding.example.org", "https://siding.example.org:8443", "https://evil.example",
+          "https://siding.example.org.evil.example", "null", "https://localhost"})
+      EXPECT_THAT(WhyForeign(name, origin, tls), HasSubstr("403 origin: '")) << origin;
+  }
+  EXPECT_THAT(WhyForeign("localhost:7480", "http://localhost:7480", true), HasSubstr("403 origin: '"));
+}
+
 }  // namespace
 }  // namespace siding::page

@@ -9,10 +9,9 @@ UserIdentity Stranger() { return {kNobody, kNobody, "(page)"}; }
 template <class Request, class Response>
 absl::Status ServiceSource::Call(absl::Status (ApiService::*call)(const ApiCall&, const Request*, Response*),
                                  const Request& request, Response& response) {
-  const ApiCall stranger{Stranger()};
-  const CallSlots::Slot slot(api_.calls(), stranger.identity.uid);
+  const CallSlots::Slot slot(api_.calls(), reader_.identity.uid);
   if (!slot.status.ok()) return slot.status;
-  return (api_.*call)(stranger, &request, &response);
+  return (api_.*call)(reader_, &request, &response);
 }
 
 absl::Status ServiceSource::ListJobs(const v1::ListJobsRequest& request, v1::ListJobsResponse& response) {
@@ -39,7 +38,7 @@ absl::Status ServiceSource::ShowPolicy(const v1::Empty& request, v1::PolicyInFor
 }
 
 absl::StatusOr<Source::Part> ServiceSource::EventsAfter(int64_t after, Duration wait) {
-  ApiService::EventPart part = api_.EventsAfter({Stranger()}, {}, after, kMostEvents, wait);
+  ApiService::EventPart part = api_.EventsAfter(reader_, {}, after, kMostEvents, wait);
   return Part{std::move(part.events), part.next, part.more};
 }
 

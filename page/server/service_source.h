@@ -1,6 +1,8 @@
-// The service in this process, asked by a stranger: whoever reads the page sees what the policy lets every
+// The service in this process, asked in a reader's name: as a stranger he sees what the policy lets every
 // user see.
 #pragma once
+
+#include <utility>
 
 #include "controller/api/service.h"
 #include "page/server/source.h"
@@ -14,7 +16,8 @@ UserIdentity Stranger();
 class ServiceSource final : public Source {
  public:
   // `api` must outlive it.
-  explicit ServiceSource(ApiService& api) : api_(api) {}
+  explicit ServiceSource(ApiService& api, UserIdentity reader = Stranger())
+      : api_(api), reader_{std::move(reader)} {}
 
   absl::Status ListJobs(const v1::ListJobsRequest& request, v1::ListJobsResponse& response) override;
   absl::Status Explain(const v1::ExplainRequest& request, v1::ExplainResponse& response) override;
@@ -34,6 +37,7 @@ class ServiceSource final : public Source {
                     const Request& request, Response& response);
 
   ApiService& api_;
+  const ApiCall reader_;
 };
 
 }  // namespace siding::page

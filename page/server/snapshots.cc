@@ -83,4 +83,10 @@ absl::StatusOr<Snapshot> Snapshots::Once(const std::function<std::string()>& mak
   return snapshot;
 }
 
+void Snapshots::Forget() {
+  MutexLock lock(mutex_);
+  const Time now = clock_.Now();
+  std::erase_if(kept_, [&](const auto& kept) { return now >= kept.second.until; });
+}
+
 }  // namespace siding::page

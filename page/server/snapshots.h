@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "common/clock.h"
@@ -28,10 +29,15 @@ Snapshot MakeSnapshot(std::string body);
 // Thread-safe.
 class Snapshots {
  public:
+  // Of bodies, packed and not, that are kept, or that somebody has.
+  using Bytes = std::shared_ptr<std::atomic<size_t>>;
+
   // One is good for `moment` after it was made, and for kShare times as long as that took. Beyond
-  // `most_unread` bytes in bodies that somebody still has, none is made. `clock` must outlive this.
-  Snapshots(const Clock& clock, Duration moment, size_t most_unread)
-      : clock_(clock), moment_(moment), most_unread_(most_unread) {}
+  // `most_unread` bytes in bodies that somebody still has, none is made; `bytes`: those of others count as
+  // well. `clock` must outlive this.
+  Snapshots(const Clock& clock, Duration moment, size_t most_unread,
+            Bytes bytes = std::make_shared<std::atomic<size_t>>(0))
+      : clock_(clock), moment_(moment), most_unread_(most_unread), bytes_(std::move(bytes)) {}
 
   // Of `key`; `make` is called if there is none, and others wait meanwhile. Errors are not kept.
   // kResourceExhausted: too much is unread.
@@ -42,6 +48,9 @@ class Snapshots {
 
   // Until when what was begun to be made then, and is made now, is good.
   Time Until(Time began) const;
+
+  // Those that are not good any more take no memory. To be called again and again.
+  void Forget();
 
   // So much more time than in making answers to one question goes by between them.
   static constexpr int kShare = 4;
@@ -59,8 +68,7 @@ class Snapshots {
   const Clock& clock_;
   const Duration moment_;
   const size_t most_unread_;
-  // Of bodies, packed and not, that are kept here, or that somebody has: they may outlive this.
-  const std::shared_ptr<std::atomic<size_t>> bytes_ = std::make_shared<std::atomic<size_t>>(0);
+  const Bytes bytes_;  // bodies may outlive this
   Mutex mutex_;
   std::map<std::string, Kept> kept_ ABSL_GUARDED_BY(mutex_);
 };

@@ -21,8 +21,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
           .emplace_back(absl::StrSplit(field, absl::MaxSplits(i == 1 ? '=' : ':', 1)));
     }
   }
-  const auto read = page::ReadQuestion(request);
-  const auto again = page::ReadQuestion(request);
+  const page::HostNames names{"siding.example.org", "[fd00::1]"};
+  request.peer.tls = size % 2 == 0;
+  const auto read = page::ReadQuestion(request, names);
+  const auto again = page::ReadQuestion(request, names);
   fuzz::Expect(read.index() == again.index(), "the same request is read the same way");
   if (const auto* refusal = std::get_if<page::Refusal>(&read)) {
     fuzz::Expect(refusal->status >= 400 && refusal->status < 500, "a refusal is the client's fault");

@@ -1,0 +1,100 @@
+#include "controller/page_setup.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/files.h"
+#include "common/logging.h"
+#include "common/status.h"
+#include "common/tls/certificates.h"
+
+namespace siding {
+namespace {
+
+constexpr size_t kShortestSecret = 32;
+
+bool HasTlsFiles(const TlsFiles& tls) {
+  return !tls.ca.empty() && !tls.certificate.empty() && !tls.key.empty();
+}
+
+absl::StatusOr<std::string> ReadSecret(const std::string& file) {
+  SIDING_RETURN_IF_ERROR(CheckSecretMode("page_proxy.secret", file));
+  SIDING_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
+  std::string secret(absl::StripAsciiWhitespace(text));
+  for (const char c : secret) {
+    if (!absl::ascii_isgraph(static_cast<unsigned char>(c))) secret.clear();
+  }
+  if (secret.size() >= kShortestSecret) return secret;
+  return absl::InvalidArgumentError(absl::StrCat("page_proxy.secret ", file, ": expected one word of ",
+                                                 kShortestSecret,
+                                                 " characters or more, such as by 'openssl rand -hex 32'"));
+}
+
+absl::StatusOr<page::PageProxy> ProxyOf(const PageProxyConfig& config) {
+  if (config.addresses.empty()) return page::PageProxy();
+  if (absl::EqualsIgnoreCase(config.user_header, page::kProxySecretHeader))
+    return absl::InvalidArgumentError("page_proxy.user_header: expected another one than the secret's");
+  SIDING_ASSIGN_OR_RETURN(std::string secret, ReadSecret(config.secret));
+  return page::PageProxy{config.addresses, config.user_header, std::move(secret)};
+}
+
+page::HttpOptions OptionsOf(const ControllerConfig& config) {
+  page::HttpOptions options{.address = config.page,
+                            .ask_for_certificates = config.identity == IdentityBy::kCertificate,
+                            .names = config.page_names,
+                            .connections = config.limits.page_connections,
+                            .connections_per_host = config.limits.page_connections_per_host};
+  if (PageHasTls(config)) options.tls = config.tls;
+  return options;
+}
+
+}  // namespace
+
+bool PageHasTls(const ControllerConfig& config) {
+  return !config.page.empty() && !page::IsLoopback(config.page);
+}
+
+absl::Status CheckPage(const ControllerConfig& config) {
+  if (config.page.empty()) {
+    if (config.page_names.empty() && config.page_proxy.addresses.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError("page_names or page_proxy is given, but page is not");
+  }
+  const TlsFiles& tls = config.tls;
+  if (const std::string problem = page::ProblemOfAddress(config.page, HasTlsFiles(tls)); !problem.empty())
+    return absl::InvalidArgumentError(absl::StrCat("page: ", problem));
+  if (PageHasTls(config)) {
+    if (config.page_names.empty()) {
+      return absl::InvalidArgumentError(
+          "page_names: expected the names by which browsers know the page, as it is not on the loopback "
+          "alone");
+    }
+    if (const auto files = LoadTlsFiles(tls, Purpose::kServer, SystemClock().Now()); !files.ok())
+      return Annotate(files.status(), "tls");
+  } else if (config.listen.empty() && !(tls.ca.empty() && tls.certificate.empty() && tls.key.empty())) {
+    return absl::InvalidArgumentError("tls is given, but listen is not, and the page is on the loopback");
+  }
+  return ProxyOf(config.page_proxy).status();
+}
+
+ServedPage::ServedPage(const ControllerConfig& config, ApiService& api, page::PageProxy proxy)
+    : strangers_(api),
+      sessions_(api, config.limits, std::move(proxy), config.identity == IdentityBy::kCertificate) {}
+
+absl::StatusOr<std::unique_ptr<ServedPage>> ServedPage::Serve(const ControllerConfig& config, ApiService& api,
+                                                              const Clock& clock) {
+  if (config.page.empty()) return nullptr;
+  SIDING_ASSIGN_OR_RETURN(page::PageProxy proxy, ProxyOf(config.page_proxy));
+  std::unique_ptr<ServedPage> served(new ServedPage(config, api, std::move(proxy)));
+  SIDING_ASSIGN_OR_RETURN(served->server_, page::PageServer::Start(OptionsOf(config), served->sessions_,
+                                                                   served->strangers_, clock));
+  spdlog::info(
+      "the page is served at {}{}, read only", served->server_->address(),
+      config.page_names.empty() ? "" : absl::StrCat(", known as ", absl::StrJoin(config.page_names, ", ")));
+  return served;
+}
+
+}  // namespace siding

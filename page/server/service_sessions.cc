@@ -1,0 +1,84 @@
+#include "page/server/service_sessions.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+#include "common/tls/names.h"
+#include "controller/identity/accounts.h"
+#include "controller/identity/certificate_user.h"
+#include "page/server/door.h"
+#include "page/server/service_source.h"
+
+namespace siding::page {
+namespace {
+
+// Whichever letters are small.
+std::vector<std::string> AllOf(const HttpRequest& request, const std::string& header) {
+  std::vector<std::string> values;
+  for (const auto& [name, value] : request.headers) {
+    if (absl::EqualsIgnoreCase(name, header)) values.push_back(value);
+  }
+  return values;
+}
+
+// As for a certificate; but who may name root is the certificate authority's to say, and no directory's.
+absl::StatusOr<UserIdentity> UserNamed(const std::string& name) {
+  SIDING_RETURN_IF_ERROR(CheckName(name));
+  SIDING_ASSIGN_OR_RETURN(UserIdentity user, AccountOf(name));
+  if (user.uid == 0) return absl::PermissionDeniedError("root is not known by a proxy's word");
+  return user;
+}
+
+absl::StatusOr<UserIdentity> ProxiedUser(const HttpRequest& request, const PageProxy& proxy,
+                                         const std::vector<std::string>& users,
+                                         const std::vector<std::string>& secrets) {
+  const std::string believed = absl::StrCat(proxy.user_header, " is believed from the page's proxy alone: ");
+  if (!proxy.addresses.contains(request.peer.address)) {
+    return absl::PermissionDeniedError(
+        absl::StrCat(believed, request.peer.address, " is none of its addresses (page_proxy.addresses)"));
+  }
+  if (secrets.size() != 1 || !SameSecret(secrets[0], proxy.secret)) {
+    return absl::PermissionDeniedError(
+        absl::StrCat(believed, kProxySecretHeader, " is not what page_proxy.secret has"));
+  }
+  if (users.size() != 1 || users[0].empty()) {
+    return absl::UnauthenticatedError(absl::StrCat("the page's proxy names ",
+                                                   users.size() > 1 ? "several users" : "no user",
+                                                   "; expected one, in ", proxy.user_header));
+  }
+  const auto user = UserNamed(users[0]);
+  if (absl::IsInvalidArgument(user.status()))
+    return absl::PermissionDeniedError(absl::StrCat(proxy.user_header, ": ", user.status().message()));
+  return user;
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<UserIdentity>> ReaderOf(const HttpRequest& request, const PageProxy& proxy,
+                                                     bool certificates) {
+  if (!proxy.addresses.empty()) {
+    const auto users = AllOf(request, proxy.user_header), secrets = AllOf(request, kProxySecretHeader);
+    if (!users.empty() || !secrets.empty()) return ProxiedUser(request, proxy, users, secrets);
+  }
+  if (certificates && request.peer.certificate) return UserOfCertificate(*request.peer.certificate);
+  return std::nullopt;
+}
+
+absl::StatusOr<std::optional<Session>> ServiceSessions::Of(const HttpRequest& request) {
+  auto reader = ReaderOf(request, proxy_, certificates_);
+  if (!reader.ok()) {
+    refusals_.Warn(request.peer.address, absl::StrCat("page: a reader from ", request.peer.address,
+                                                      " is refused: ", reader.status().message()));
+    return reader.status();
+  }
+  if (!*reader) return std::nullopt;
+  Session session{.of = absl::StrCat((*reader)->uid, " ", (*reader)->user), .most_streams = most_streams_};
+  session.source = std::make_shared<ServiceSource>(api_, **std::move(reader));
+  return session;
+}
+
+}  // namespace siding::page

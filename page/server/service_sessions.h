@@ -1,0 +1,54 @@
+// Who reads the controller's page: by the certificate that the browser shows, or as a proxy says that he has
+// found him to be, such as one with OpenID Connect. What he may is then the service's business, as for all
+// other ways in.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/limited_log.h"
+#include "controller/api/limits.h"
+#include "controller/api/service.h"
+#include "controller/identity/user.h"
+#include "page/server/sessions.h"
+
+namespace siding::page {
+
+// A proxy is believed that comes from its address and knows the secret: from the same address come others of
+// its machine, on the loopback every user of it.
+struct PageProxy {
+  std::set<std::string> addresses;  // none: there is no proxy
+  std::string user_header = "X-Forwarded-User";
+  std::string secret;
+};
+constexpr char kProxySecretHeader[] = "Siding-Proxy-Secret";
+
+// Who says by this request that he reads; nothing: nobody, it is a stranger's. kUnauthenticated,
+// kPermissionDenied: what it says is not to be believed, or he has no account here. `certificates`: they say
+// who users are.
+absl::StatusOr<std::optional<UserIdentity>> ReaderOf(const HttpRequest& request, const PageProxy& proxy,
+                                                     bool certificates);
+
+// Thread-safe.
+class ServiceSessions final : public Sessions {
+ public:
+  // `api` must outlive it.
+  ServiceSessions(ApiService& api, const ServiceLimits& limits, PageProxy proxy, bool certificates)
+      : api_(api),
+        most_streams_(static_cast<size_t>(limits.waiting_calls_per_user)),
+        proxy_(std::move(proxy)),
+        certificates_(certificates) {}
+
+  absl::StatusOr<std::optional<Session>> Of(const HttpRequest& request) override;
+
+ private:
+  ApiService& api_;
+  const size_t most_streams_;
+  const PageProxy proxy_;
+  const bool certificates_;
+  LimitedLog refusals_;
+};
+
+}  // namespace siding::page

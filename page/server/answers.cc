@@ -1,7 +1,10 @@
 #include "page/server/answers.h"
 
+#include <google/protobuf/util/json_util.h>
+
 #include <memory>
 
+#include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 
 namespace siding::page {
@@ -28,15 +31,51 @@ HttpResponse Bare(int status) {
   return response;
 }
 
-HttpResponse Refuse(int status, const std::string& why) {
+HttpResponse Refuse(int status, const std::string& why, const std::string& allow) {
   HttpResponse response = Bare(status);
   const nlohmann::json error{{"error", {{"status", status}, {"message", why}}}};
   // Of what a client has written some may be no text.
   response.body = std::make_shared<const std::string>(
       error.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   response.headers.emplace_back("Cache-Control", "no-store");
-  if (status == 405) response.headers.emplace_back("Allow", "GET, HEAD");
+  if (status == 405) response.headers.emplace_back("Allow", allow);
   return response;
+}
+
+int HttpStatusOf(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kInvalidArgument:
+      return 400;
+    case absl::StatusCode::kUnauthenticated:
+      return 401;
+    case absl::StatusCode::kPermissionDenied:
+      return 403;
+    case absl::StatusCode::kNotFound:
+      return 404;
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kAborted:
+      return 409;
+    case absl::StatusCode::kResourceExhausted:
+      return 429;
+    case absl::StatusCode::kUnavailable:  // as of a gateway: this server is there, whom it asks is not
+    case absl::StatusCode::kCancelled:
+      return 502;
+    case absl::StatusCode::kDeadlineExceeded:
+      return 504;
+    default:
+      return 500;
+  }
+}
+
+absl::StatusOr<std::string> ToJson(const google::protobuf::Message& message) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.always_print_primitive_fields = true;
+  options.preserve_proto_field_names = true;  // one name for a field in the proto, the documents and here
+  std::string json;
+  const auto printed = google::protobuf::util::MessageToJsonString(message, &json, options);
+  if (!printed.ok())
+    return absl::InternalError(absl::StrCat("this cannot be told in JSON: ", std::string(printed.message())));
+  return json;
 }
 
 }  // namespace siding::page

@@ -1,15 +1,24 @@
 // Answers that are no data, and what every answer has.
 #pragma once
 
+#include <google/protobuf/message.h>
+
 #include <string>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "page/server/http.h"
 
 namespace siding::page {
 
 // No body; protected against other sites' pages and scripts.
 HttpResponse Bare(int status);
-// As the API says it: {"error": {"status", "message"}}.
-HttpResponse Refuse(int status, const std::string& why);
+// As the API says it: {"error": {"status", "message"}}. `allow`: the methods that there are, with 405.
+HttpResponse Refuse(int status, const std::string& why, const std::string& allow = "GET, HEAD");
+
+// The status of HTTP for an error of whom the server asks.
+int HttpStatusOf(const absl::Status& status);
+// With the names of its fields as the .proto files have them.
+absl::StatusOr<std::string> ToJson(const google::protobuf::Message& message);
 
 }  // namespace siding::page

@@ -1,15 +1,8 @@
 #include "page/server/door.h"
 
-#include <openssl/crypto.h>
-#include <sys/random.h>
-
-#include <array>
-#include <cerrno>
-#include <cstdlib>
 #include <memory>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -19,14 +12,8 @@
 namespace siding::page {
 namespace {
 
-constexpr size_t kSecretBytes = 32;
 constexpr char kTokenField[] = "token";
 constexpr char kAnother[] = "'sidingctl page' prints an address that opens the page, once";
-
-// In a time that says nothing of where they differ. Their length is no secret.
-bool Same(const std::string& a, const std::string& b) {
-  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
-}
 
 // Cookies do not know ports: those of the pages that one browser shows, by tunnels to several machines, each
 // have a name of their own. It is by the port that the browser sees.
@@ -40,7 +27,7 @@ bool HasCookie(const HttpRequest& request, const std::string& value) {
     for (const absl::string_view pair : absl::StrSplit(text, ';')) {
       const std::pair<std::string, std::string> cookie =
           absl::StrSplit(absl::StripAsciiWhitespace(pair), absl::MaxSplits('=', 1));
-      found |= cookie.first == name && Same(cookie.second, value);
+      found |= cookie.first == name && SameSecret(cookie.second, value);
     }
   }
   return found;
@@ -77,13 +64,6 @@ HttpResponse Closed(const HttpRequest& request, const std::string& why) {
 
 }  // namespace
 
-std::string DrawSecret() {
-  std::array<char, kSecretBytes> bytes{};
-  // So few come whole, and at once but for the first seconds of a machine.
-  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) std::abort();
-  return absl::WebSafeBase64Escape(absl::string_view(bytes.data(), bytes.size()));
-}
-
 std::string Door::Key() const { return absl::StrCat("/?", kTokenField, "=", token_); }
 
 std::optional<HttpResponse> Door::Stop(const HttpRequest& request) {
@@ -97,7 +77,7 @@ std::optional<HttpResponse> Door::Stop(const HttpRequest& request) {
 }
 
 HttpResponse Door::Exchange(const HttpRequest& request, const std::string& token) {
-  if (!Same(token, token_))
+  if (!SameSecret(token, token_))
     return Closed(request, "The token in this address is not this page's, or that of an earlier one");
   if (request.method != "GET") return Closed(request, "The token in this address is for GET");
   {

@@ -1,7 +1,5 @@
 #include "page/server/page.h"
 
-#include <google/protobuf/util/json_util.h>
-
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -19,42 +17,6 @@
 
 namespace siding::page {
 namespace {
-
-int HttpStatusOf(const absl::Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kInvalidArgument:
-      return 400;
-    case absl::StatusCode::kUnauthenticated:
-      return 401;
-    case absl::StatusCode::kPermissionDenied:
-      return 403;
-    case absl::StatusCode::kNotFound:
-      return 404;
-    case absl::StatusCode::kFailedPrecondition:
-    case absl::StatusCode::kAborted:
-      return 409;
-    case absl::StatusCode::kResourceExhausted:
-      return 429;
-    case absl::StatusCode::kUnavailable:  // as of a gateway: this server is there, whom it asks is not
-    case absl::StatusCode::kCancelled:
-      return 502;
-    case absl::StatusCode::kDeadlineExceeded:
-      return 504;
-    default:
-      return 500;
-  }
-}
-
-absl::StatusOr<std::string> ToJson(const google::protobuf::Message& message) {
-  google::protobuf::util::JsonPrintOptions options;
-  options.always_print_primitive_fields = true;
-  options.preserve_proto_field_names = true;  // one name for a field in the proto, the documents and here
-  std::string json;
-  const auto printed = google::protobuf::util::MessageToJsonString(message, &json, options);
-  if (!printed.ok())
-    return absl::InternalError(absl::StrCat("this cannot be told in JSON: ", std::string(printed.message())));
-  return json;
-}
 
 // The weak comparison of HTTP: whether one of them is this one, or any will do.
 bool Names(const std::string& tags, absl::string_view tag) {
@@ -86,11 +48,13 @@ std::string AgeOf(const Snapshot& snapshot, Time asked) {
 
 }  // namespace
 
-Page::Page(Source& source, const Clock& clock, const std::vector<File>& files, Readers readers)
+Page::Page(Source& source, const Clock& clock, const std::vector<File>& files, Readers readers,
+           OrderDesk* desk)
     : source_(source),
       clock_(clock),
       files_(files),
       readers_(readers),
+      desk_(desk),
       snapshots_(clock, kMoment, kMostUnread),
       feed_({.newest = [&source] { return source.NewestEvent(); },
              .read = [&source](int64_t after, Duration wait) { return ReadEvents(source, after, wait); },
@@ -122,6 +86,7 @@ absl::StatusOr<std::string> Page::Tell(const Question& question) {
 }
 
 HttpResponse Page::Answer(const HttpRequest& request) {
+  if (auto answer = AnswerErrand(request)) return *std::move(answer);
   const auto read = ReadQuestion(request);
   if (const auto* refusal = std::get_if<Refusal>(&read)) {
     // Who asks, and how, is well where nothing but the address is not known to the API.
@@ -138,6 +103,13 @@ HttpResponse Page::Answer(const HttpRequest& request) {
     return Refuse(HttpStatusOf(standing), std::string(standing.message()));
   if (const auto* events = std::get_if<FollowEvents>(&question.what)) return Follow(*events);
   return AnswerWhole(request, question);
+}
+
+std::optional<HttpResponse> Page::AnswerErrand(const HttpRequest& request) {
+  if (desk_ == nullptr || !IsErrand(request) || RefuseForeign(request)) return std::nullopt;
+  if (const absl::Status standing = feed_.standing(); !standing.ok())
+    return Refuse(HttpStatusOf(standing), std::string(standing.message()));
+  return desk_->Answer(request);
 }
 
 HttpResponse Page::AnswerWhole(const HttpRequest& request, const Question& question) {
@@ -178,10 +150,13 @@ HttpResponse Page::Follow(const FollowEvents& events) {
 }
 
 absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const HttpOptions& options, Source& source,
-                                                              const Clock& clock, Door* door) {
+                                                              const Clock& clock, Door* door,
+                                                              OrderDesk* desk) {
   std::unique_ptr<PageServer> started(
-      new PageServer(source, clock, door == nullptr ? Readers::kAll : Readers::kOne));
-  auto server = HttpServer::Listen(options, [page = &started->page_, door](const HttpRequest& request) {
+      new PageServer(source, clock, door == nullptr ? Readers::kAll : Readers::kOne, desk));
+  HttpOptions with_bodies = options;
+  with_bodies.longest_body = desk == nullptr ? 0 : kLongestErrand;
+  auto server = HttpServer::Listen(with_bodies, [page = &started->page_, door](const HttpRequest& request) {
     auto stopped = door == nullptr ? std::nullopt : door->Stop(request);
     return stopped ? *std::move(stopped) : page->Answer(request);
   });

@@ -1,8 +1,9 @@
-// The operators' page's server: answers HTTP with the API's messages as JSON. It changes nothing; what is
-// seen is what its source may tell.
+// The operators' page's server: answers HTTP with the API's messages as JSON. What is seen is what its source
+// may tell; nothing is changed but by its order desk, where it has one.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "page/server/door.h"
 #include "page/server/event_feed.h"
 #include "page/server/http.h"
+#include "page/server/order_desk.h"
 #include "page/server/question.h"
 #include "page/server/snapshots.h"
 #include "page/server/source.h"
@@ -27,9 +29,10 @@ enum class Readers { kAll, kOne };
 // The skin over a source. Thread-safe as far as the source is, but for Turn().
 class Page {
  public:
-  // `source` and `clock` must outlive it. `files`: what is there beside the API's addresses, the built page.
+  // `source`, `clock` and `desk` must outlive it. `files`: what is there beside the API's addresses, the
+  // built page. `desk`: nullptr: it is read only.
   Page(Source& source, const Clock& clock, const std::vector<File>& files = Files(),
-       Readers readers = Readers::kAll);
+       Readers readers = Readers::kAll, OrderDesk* desk = nullptr);
 
   HttpResponse Answer(const HttpRequest& request);
   // See EventFeed.
@@ -46,6 +49,8 @@ class Page {
   template <class Request, class Response>
   absl::StatusOr<std::string> Call(absl::Status (Source::*call)(const Request&, Response&),
                                    const Request& request);
+  // Nothing: it is a question.
+  std::optional<HttpResponse> AnswerErrand(const HttpRequest& request);
   HttpResponse AnswerWhole(const HttpRequest& request, const Question& question);
   static HttpResponse Send(const HttpRequest& request, const Snapshot& snapshot,
                            const std::string& content_type, const std::string& cache_control);
@@ -55,6 +60,7 @@ class Page {
   const Clock& clock_;
   const StaticFiles files_;
   const Readers readers_;
+  OrderDesk* const desk_;
   Snapshots snapshots_;
   EventFeed feed_;
 };
@@ -62,9 +68,11 @@ class Page {
 // A page that is served until this is destroyed.
 class PageServer {
  public:
-  // All that is given must outlive it. `door`: who may come in; nullptr: everybody.
+  // All that is given must outlive it. `door`: who may come in; nullptr: everybody. `desk`: where its
+  // reader gives orders, which needs a door; nullptr: nowhere.
   static absl::StatusOr<std::unique_ptr<PageServer>> Start(const HttpOptions& options, Source& source,
-                                                           const Clock& clock, Door* door = nullptr);
+                                                           const Clock& clock, Door* door = nullptr,
+                                                           OrderDesk* desk = nullptr);
   ~PageServer();
   int port() const { return server_->port(); }
 
@@ -76,8 +84,8 @@ class PageServer {
   // While whoever is asked does not answer.
   static constexpr Duration kAwayPause = std::chrono::seconds(1);
 
-  PageServer(Source& source, const Clock& clock, Readers readers)
-      : clock_(clock), page_(source, clock, Files(), readers) {}
+  PageServer(Source& source, const Clock& clock, Readers readers, OrderDesk* desk)
+      : clock_(clock), page_(source, clock, Files(), readers, desk) {}
   void Run();
 
   const Clock& clock_;

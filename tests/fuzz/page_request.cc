@@ -1,10 +1,12 @@
 // Requests to the operators' page: address, fields, headers and body, as its server hands them over. The
 // first line is the method and the path, the second the fields after ?, each other one a header; what follows
 // on an empty line is the body.
+#include <algorithm>
 #include <optional>
 #include <variant>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "common/utf8.h"
 #include "page/server/door.h"
@@ -20,9 +22,13 @@ constexpr char kToken[] = "the-token";
 
 page::HttpRequest RequestOf(const std::string& text) {
   page::HttpRequest request;
-  const std::pair<std::string, std::string> whole = absl::StrSplit(text, absl::MaxSplits("\n\n", 1));
-  request.body = whole.second;
-  const std::vector<std::string> lines = absl::StrSplit(whole.first, '\n');
+  std::vector<std::string> lines = absl::StrSplit(text, '\n');
+  // The second line may be empty: there are no fields then.
+  if (const auto body = std::find(lines.begin() + std::min<size_t>(2, lines.size()), lines.end(), "");
+      body != lines.end()) {
+    request.body = absl::StrJoin(body + 1, lines.end(), "\n");
+    lines.erase(body, lines.end());
+  }
   const std::pair<std::string, std::string> first = absl::StrSplit(lines[0], absl::MaxSplits(' ', 1));
   request.method = first.first;
   request.path = first.second;

@@ -58,7 +58,7 @@ export function commandOf({verb, job, node, tier}: Action, sequence: number): st
 }
 
 export interface Step { at: string; text: string }
-const jobs = (ids: readonly number[]): string => `${ids.length === 1 ? 'job' : 'jobs'} ${ids.join(', ')}`;
+const jobs = (ids: readonly number[]): string => `${ids.length === 1 ? 'Job' : 'Jobs'} ${ids.join(', ')}`;
 
 function begins({beginsUs, madeUs}: ActionPlan): string {
   return beginsUs > 0 ? `in ${duration((beginsUs - madeUs) / 1e6)}, when it has been saved` : 'at once';
@@ -68,7 +68,7 @@ function begins({beginsUs, madeUs}: ActionPlan): string {
 export function stepsOf(plan: ActionPlan): Step[] {
   const {verb, doneUs, madeUs, nodes, target} = plan, here = names(nodes);
   if (verb === 'cordon') {
-    const stay = plan.stay.length === 0 ? 'No job has it.' : `${jobs(plan.stay)} ${plan.stay.length === 1 ? 'stays' : 'stay'} there, and keep it.`.replace(/^j/, 'J');
+    const stay = plan.stay.length === 0 ? 'No job has it.' : `${jobs(plan.stay)} ${plan.stay.length === 1 ? 'stays there, and keeps it' : 'stay there, and keep it'}.`;
     return [{at: 'at once', text: `${here} takes nothing new. ${stay}`}];
   }
   const at = doneUs === 0 ? 'when is not known' : `in ${duration((doneUs - madeUs) / 1e6)}${verb === 'kill' ? ' at the latest' : ''}`;

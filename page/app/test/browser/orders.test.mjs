@@ -18,7 +18,7 @@ after(async () => {
 
 function play(name, address, act, reader = OPERATOR, look = {}) {
   test(name, options, async () => {
-    const server = Object.assign(new StandIn(PAGE, preempted()), {reader});
+    const server = Object.assign(new StandIn(PAGE, preempted()), {reader: reader ?? undefined});
     servers.push(server);
     const url = await server.listen(), page = await open(browser, url + address, look);
     try {
@@ -189,7 +189,7 @@ play('a node that is kept has its orders', '#/now?node%3Dn6', async (page, serve
 });
 
 for (const [name, reader, address, text] of [
-  ['a stranger', undefined, '#/job/1', 'train runs'], ['a user, of another\'s job', {user: 'lin', isOperator: false}, '#/job/1', 'train runs'],
+  ['a stranger', null, '#/job/1', 'train runs'], ['a user, of another\'s job', {user: 'lin', isOperator: false}, '#/job/1', 'train runs'],
   ['a user, of a node', {user: 'lin', isOperator: false}, '#/now?node%3Dn6', 'The deadline is safe'],
 ]) {
   play(`where the reader has no right there are no orders: ${name}`, address, async (page, server) => {

@@ -51,6 +51,7 @@ test('a plan says what happens when', () => {
   assert.equal(stepsOf(plan({verb: 'migrate', target: ['n2']}))[1]?.at, 'when is not known');
   assert.equal(stepsOf(plan({verb: 'kill', doneUs: 130e6}))[1]?.at, 'in 30 s at the latest');
   assert.equal(stepsOf(plan({verb: 'cordon', stay: [3, 4]}))[0]?.text, 'n1 takes nothing new. Jobs 3, 4 stay there, and keep it.');
+  assert.equal(stepsOf(plan({verb: 'cordon', stay: [3]}))[0]?.text, 'n1 takes nothing new. Job 3 stays there, and keeps it.');
 });
 
 test('what is lost is said, and what nobody knows', () => {

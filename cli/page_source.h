@@ -1,5 +1,5 @@
-// What the page's server asks, asked of the active controller in the name of whoever runs sidingctl: what it
-// answers is what he may see.
+// What the page's server asks, asked of the active controller in the name of whoever runs sidingctl, and the
+// orders that are given there: what it answers is what he may see, and what is done is what he may order.
 #pragma once
 
 #include <chrono>
@@ -13,6 +13,7 @@
 #include "cli/client.h"
 #include "cli/controllers.h"
 #include "common/mutex.h"
+#include "page/server/orders.h"
 #include "page/server/source.h"
 
 namespace siding::cli {
@@ -50,7 +51,7 @@ class LiveEvents {
 
 // Where there are several controllers each call looks once for the active one: a page is not kept waiting for
 // a take-over, it is told and comes back. Questions may come from one thread and events from another.
-class PageSource final : public page::Source {
+class PageSource final : public page::Source, public page::Orders {
  public:
   // A page waits a little longer for an answer.
   static constexpr Duration kToAnswer = std::chrono::seconds(15);
@@ -71,6 +72,8 @@ class PageSource final : public page::Source {
   absl::StatusOr<int64_t> NewestEvent() override;
   absl::StatusOr<Part> EventsAfter(int64_t after, Duration wait) override;
   absl::Status Here() override;
+  absl::Status PlanAction(const v1::ActionRequest& request, v1::ActionPlan& response) override;
+  absl::Status Order(const v1::PageOrder& order, v1::PageOrdered& response) override;
 
  private:
   std::shared_ptr<LiveEvents> live() const;
@@ -81,7 +84,7 @@ class PageSource final : public page::Source {
   template <class Request, class Response>
   absl::Status Ask(Controllers& controllers,
                    grpc::Status (Controllers::Stub::*method)(grpc::ClientContext*, const Request&, Response*),
-                   const Request& request, Response& response) const;
+                   const Request& request, Response& response, Repeat repeat = Repeat::kYes) const;
   absl::Status InWords(const absl::Status& status) const;
   void SetDeadline(grpc::ClientContext& context) const;
 

@@ -7,6 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "common/mutex.h"
 #include "common/tls/endpoint.h"
 #include "gmock/gmock.h"
@@ -63,6 +65,49 @@ class Followed final : public v1::Siding::Service {
     return {grpc::StatusCode::PERMISSION_DENIED, "not yours"};
   }
 
+  grpc::Status PlanAction(grpc::ServerContext*, const v1::ActionRequest* request,
+                          v1::ActionPlan* plan) override {
+    plan->set_verb(request->verb());
+    plan->set_sequence(7);
+    return grpc::Status::OK;
+  }
+  grpc::Status Suspend(grpc::ServerContext*, const v1::JobRef* r, v1::Empty*) override {
+    return Note("suspend", *r);
+  }
+  grpc::Status Resume(grpc::ServerContext*, const v1::JobRef* r, v1::Empty*) override {
+    return Note("resume", *r);
+  }
+  grpc::Status Hold(grpc::ServerContext*, const v1::JobRef* r, v1::Empty*) override {
+    return Note("hold", *r);
+  }
+  grpc::Status Release(grpc::ServerContext*, const v1::JobRef* r, v1::Empty*) override {
+    return Note("release", *r);
+  }
+  grpc::Status Kill(grpc::ServerContext*, const v1::JobRef* r, v1::Empty*) override {
+    return Note("kill", *r);
+  }
+  grpc::Status Checkpoint(grpc::ServerContext*, const v1::CheckpointRequest* r,
+                          v1::CheckpointResponse* made) override {
+    made->set_checkpoint("17.1");
+    return Note("checkpoint", *r);
+  }
+  grpc::Status Vacate(grpc::ServerContext*, const v1::CheckpointRequest* r, v1::Empty*) override {
+    return Note("vacate", *r);
+  }
+  grpc::Status Migrate(grpc::ServerContext*, const v1::MigrateRequest* r, v1::Empty*) override {
+    return Note("migrate", *r);
+  }
+  grpc::Status Cordon(grpc::ServerContext*, const v1::NodeRef* r, v1::Empty*) override {
+    return Note("cordon", *r);
+  }
+  grpc::Status Uncordon(grpc::ServerContext*, const v1::NodeRef* r, v1::Empty*) override {
+    return Note("uncordon", *r);
+  }
+  std::vector<std::string> given() {
+    MutexLock lock(mutex_);
+    return given_;
+  }
+
   void Happen(int64_t newest) {
     MutexLock lock(mutex_);
     newest_ = newest;
@@ -97,8 +142,15 @@ class Followed final : public v1::Siding::Service {
   }
 
  private:
+  grpc::Status Note(const std::string& verb, const google::protobuf::Message& order) {
+    MutexLock lock(mutex_);
+    given_.push_back(absl::StrCat(verb, " ", order.ShortDebugString()));
+    return grpc::Status::OK;
+  }
+
   Mutex mutex_;
   CondVar changed_;
+  std::vector<std::string> given_ ABSL_GUARDED_BY(mutex_);
   int64_t newest_ ABSL_GUARDED_BY(mutex_) = 5;
   bool stands_by_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
@@ -254,6 +306,42 @@ TEST_F(PageSourceTest, ARefusalIsTheControllers) {
   const absl::Status status = source_.ListNodes({}, nodes);
   EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
   EXPECT_EQ(status.message(), "not yours");
+}
+TEST_F(PageSourceTest, EachOrderIsTheControllersCallOfThatName) {
+  v1::PageOrdered ordered;
+  for (const char* verb : {"suspend", "resume", "hold", "release", "kill", "checkpoint", "vacate", "migrate",
+                           "cordon", "uncordon"}) {
+    v1::PageOrder order;
+    v1::ActionRequest& action = *order.mutable_action();
+    action.set_verb(verb);
+    order.set_if_unchanged(40);
+    if (absl::StrContains(verb, "cordon")) {
+      action.set_node("n1");
+    } else {
+      action.set_job(17);
+    }
+    if (action.verb() == "vacate") action.set_tier(v1::LOCAL);
+    if (action.verb() == "migrate") action.add_nodes("n2");
+    EXPECT_TRUE(source_.Order(order, ordered).ok()) << verb;
+  }
+  EXPECT_THAT(first_->controller.given(),
+              ElementsAre("suspend id: 17 if_unchanged: 40", "resume id: 17 if_unchanged: 40",
+                          "hold id: 17 if_unchanged: 40", "release id: 17 if_unchanged: 40",
+                          "kill id: 17 if_unchanged: 40", "checkpoint id: 17 if_unchanged: 40",
+                          "vacate id: 17 tier: LOCAL if_unchanged: 40",
+                          "migrate id: 17 nodes: \"n2\" if_unchanged: 40",
+                          "cordon name: \"n1\" if_unchanged: 40", "uncordon name: \"n1\" if_unchanged: 40"));
+  EXPECT_EQ(ordered.checkpoint(), "17.1");
+  v1::PageOrder odd;
+  odd.mutable_action()->set_verb("hop");
+  EXPECT_TRUE(absl::IsInvalidArgument(source_.Order(odd, ordered)));
+}
+TEST_F(PageSourceTest, APlanIsTheControllers) {
+  v1::ActionRequest request;
+  request.set_verb("kill");
+  v1::ActionPlan plan;
+  EXPECT_TRUE(source_.PlanAction(request, plan).ok());
+  EXPECT_EQ(plan.sequence(), 7);
 }
 TEST_F(PageSourceTest, AStreamThatEndsIsToldAndTheNextControllerIsFollowed) {
   ASSERT_TRUE(source_.NewestEvent().ok());

@@ -1,7 +1,10 @@
 #include "page/server/answers.h"
 
+#include <google/protobuf/util/json_util.h>
+
 #include <memory>
 
+#include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 
 namespace siding::page {
@@ -53,14 +56,14 @@ HttpResponse Bare(int status) {
   return response;
 }
 
-HttpResponse Refuse(int status, const std::string& why) {
+HttpResponse Refuse(int status, const std::string& why, const std::string& allow) {
   HttpResponse response = Bare(status);
   const nlohmann::json error{{"error", {{"status", status}, {"message", why}}}};
   // Of what a client has written some may be no text.
   response.body = std::make_shared<const std::string>(
       error.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   response.headers.emplace_back("Cache-Control", "no-store");
-  if (status == 405) response.headers.emplace_back("Allow", "GET, HEAD");
+  if (status == 405) response.headers.emplace_back("Allow", allow);
   return response;
 }
 

@@ -1,6 +1,8 @@
 // Answers that are no data, and what every answer has.
 #pragma once
 
+#include <google/protobuf/message.h>
+
 #include <string>
 
 #include "absl/status/status.h"
@@ -10,8 +12,8 @@ namespace siding::page {
 
 // No body; protected against other sites' pages and scripts.
 HttpResponse Bare(int status);
-// As the API says it: {"error": {"status", "message"}}.
-HttpResponse Refuse(int status, const std::string& why);
+// As the API says it: {"error": {"status", "message"}}. `allow`: the methods that there are, with 405.
+HttpResponse Refuse(int status, const std::string& why, const std::string& allow = "GET, HEAD");
 HttpResponse Refuse(const absl::Status& why);
 // As what HTTP has an error of the API.
 int HttpStatusOf(const absl::Status& status);

@@ -1,15 +1,8 @@
 #include "page/server/door.h"
 
-#include <openssl/crypto.h>
-#include <sys/random.h>
-
-#include <array>
-#include <cerrno>
-#include <cstdlib>
 #include <memory>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -19,7 +12,6 @@
 namespace siding::page {
 namespace {
 
-constexpr size_t kSecretBytes = 32;
 constexpr char kTokenField[] = "token";
 constexpr char kAnother[] = "'sidingctl page' prints an address that opens the page, once";
 
@@ -71,17 +63,6 @@ HttpResponse Closed(const HttpRequest& request, const std::string& why) {
 }
 
 }  // namespace
-
-std::string DrawSecret() {
-  std::array<char, kSecretBytes> bytes{};
-  // So few come whole, and at once but for the first seconds of a machine.
-  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) std::abort();
-  return absl::WebSafeBase64Escape(absl::string_view(bytes.data(), bytes.size()));
-}
-
-bool SameSecret(const std::string& a, const std::string& b) {
-  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
-}
 
 std::string Door::Key() const { return absl::StrCat("/?", kTokenField, "=", token_); }
 

@@ -7,13 +7,9 @@
 
 #include "common/mutex.h"
 #include "page/server/http.h"
+#include "page/server/secret.h"
 
 namespace siding::page {
-
-// From the kernel; letters, digits, - and _. 256 bits.
-std::string DrawSecret();
-// In a time that says nothing of where they differ. Their length is no secret.
-bool SameSecret(const std::string& a, const std::string& b);
 
 // The token of the address opens it once, and is exchanged for a cookie, which opens it as long as this
 // lives. Every path is behind it: there is no list of what is harmless that could be wrong. Thread-safe.
@@ -24,6 +20,8 @@ class Door {
 
   // The path and fields of the address that opens it.
   std::string Key() const;
+  // What a request of its session that changes something has to have with it.
+  std::string OrderToken() const { return DeriveSecret(session_, "orders"); }
   // What is answered in place of the page's answer; nothing: come in.
   std::optional<HttpResponse> Stop(const HttpRequest& request);
 

@@ -28,13 +28,14 @@ struct HttpPeer {
   std::optional<std::vector<std::string>> certificate;
 };
 
-// Its headers have come. A body is not read: nothing takes one.
+// Its headers have come, and its body where that is read.
 struct HttpRequest {
   std::string method;
   std::string path;    // as it was written, with its escapes
   HttpFields query;    // as well, but + is a space already
   HttpFields headers;  // names as they were written
-  bool has_body = false;
+  std::string body;
+  bool has_body = false;  // one that was not read: see HttpOptions::longest_body
   HttpPeer peer;
 
   // Nothing, if it is there twice or not at all.
@@ -66,6 +67,9 @@ struct HttpOptions {
   HostNames names;
   int connections = 512;
   int connections_per_host = 256;
+  // Of a POST that says how long it is, a body of up to so many bytes is read. Nothing is read of another
+  // one, and its connection is closed.
+  size_t longest_body = 0;
   // A connection that neither takes nor sends anything for that long is cut, unless it waits for a stream's
   // bytes.
   Duration patience = std::chrono::seconds(30);

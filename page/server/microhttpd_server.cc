@@ -253,6 +253,7 @@ class MicrohttpdServer final : public HttpServer {
     SIDING_ASSIGN_OR_RETURN(UniqueFd socket, ListenAt(options.address, tls_ != nullptr));
     port_ = PortOf(socket.get());
     longest_answer_ = options.longest_answer;
+    longest_body_ = options.longest_body;
     longest_question_ = options.longest_question;
     std::vector<MHD_OptionItem> tls;
     if (tls_ != nullptr) {
@@ -275,6 +276,7 @@ class MicrohttpdServer final : public HttpServer {
         MHD_OPTION_CONNECTION_TIMEOUT,
         static_cast<unsigned>(std::chrono::duration_cast<std::chrono::seconds>(options.patience).count()),
         MHD_OPTION_NOTIFY_CONNECTION, &Note, this, MHD_OPTION_STRICT_FOR_CLIENT, 1,  //
+        MHD_OPTION_NOTIFY_COMPLETED, &Forgotten, nullptr,                            //
         MHD_OPTION_ARRAY, tls.data(),
         // Escapes are read by whoever knows what was expected.
         MHD_OPTION_UNESCAPE_CALLBACK, &LeaveEscapes, nullptr, MHD_OPTION_END);
@@ -311,13 +313,40 @@ class MicrohttpdServer final : public HttpServer {
   }
 
   static MHD_Result Handle(void* self, MHD_Connection* connection, const char* url, const char* method,
-                           const char*, const char*, size_t* size, void** seen) {
+                           const char*, const char* bytes, size_t* size, void** seen) {
     auto* const server = static_cast<MicrohttpdServer*>(self);
+    auto* const body = static_cast<std::string*>(*seen);
     // The first call comes with the headers. An answer to it closes the connection, so that only what has a
-    // body, which nobody wants to read, is answered then.
-    if (std::exchange(*seen, self) == nullptr)
-      return HasBody(connection) ? server->Answer(connection, url, method, true) : MHD_YES;
-    return *size == 0 ? server->Answer(connection, url, method, false) : MHD_NO;
+    // body that nobody wants to read is answered then.
+    if (body == nullptr) {
+      *seen = new std::string;
+      if (!HasBody(connection)) return MHD_YES;
+      if (!server->Reads(connection, method)) return server->Answer(connection, url, method, true, "");
+      // It has as much time as an answer.
+      server->connections_.BeginAnswer(Connections::SocketOf(connection));
+      return MHD_YES;
+    }
+    if (*size == 0) {
+      server->connections_.EndAnswer(Connections::SocketOf(connection));
+      return server->Answer(connection, url, method, false, std::move(*body));
+    }
+    if (body->size() + *size > server->longest_body_) return MHD_NO;
+    body->append(bytes, std::exchange(*size, 0));
+    return MHD_YES;
+  }
+  static void Forgotten(void*, MHD_Connection*, void** seen, MHD_RequestTerminationCode) {
+    delete static_cast<std::string*>(std::exchange(*seen, nullptr));
+  }
+
+  // Whether its body is read.
+  bool Reads(MHD_Connection* connection, const char* method) const {
+    const char* const length =
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    size_t size = 0;
+    return strcmp(method, MHD_HTTP_METHOD_POST) == 0 && length != nullptr &&
+           absl::SimpleAtoi(length, &size) && size <= longest_body_ &&
+           MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_TRANSFER_ENCODING) ==
+               nullptr;
   }
 
   static bool HasBody(MHD_Connection* connection) {
@@ -328,11 +357,13 @@ class MicrohttpdServer final : public HttpServer {
                nullptr;
   }
 
-  MHD_Result Answer(MHD_Connection* connection, const char* url, const char* method, bool has_body) {
+  MHD_Result Answer(MHD_Connection* connection, const char* url, const char* method, bool has_body,
+                    std::string body) {
     HttpRequest request{.method = method,
                         .path = url,
                         .query = FieldsOf(connection, MHD_GET_ARGUMENT_KIND),
                         .headers = FieldsOf(connection, MHD_HEADER_KIND),
+                        .body = std::move(body),
                         .has_body = has_body,
                         .peer = PeerOf(connection)};
     HttpResponse response = handler_(request);
@@ -405,6 +436,7 @@ class MicrohttpdServer final : public HttpServer {
   MHD_Daemon* daemon_ = nullptr;
   int port_ = 0;
   Duration longest_answer_{}, longest_question_{};
+  size_t longest_body_ = 0;
   Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::set<std::shared_ptr<ByteStream>> streams_ ABSL_GUARDED_BY(mutex_);

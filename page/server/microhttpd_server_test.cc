@@ -170,6 +170,54 @@ TEST_F(MicrohttpdServerTest, AChunkedBodyLikewise) {
   EXPECT_THAT(client.ReadAll(), HasSubstr("hello"));
   EXPECT_TRUE(Request().has_body);
 }
+TEST_F(MicrohttpdServerTest, AShortBodyOfAPostIsReadAndTheConnectionIsKept) {
+  Serve({.longest_body = 10});
+  Client client(server_->port());
+  for (const std::string body : {"0123456789", "", "abc"}) {
+    client.Send(absl::StrCat("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: ", body.size(),
+                             "\r\n\r\n", body.substr(0, 1)));
+    client.Send(body.empty() ? "" : body.substr(1));
+    EXPECT_THAT(client.ReadTo("hello"), HasSubstr(" 200 OK\r\n"));
+    const HttpRequest request = Request(Requests() - 1);
+    EXPECT_EQ(request.body, body);
+    EXPECT_FALSE(request.has_body);
+  }
+}
+TEST_F(MicrohttpdServerTest, ABodyThatIsTooLongOrOfUnknownLengthIsNotRead) {
+  Serve({.longest_body = 10});
+  for (const char* head :
+       {"POST / HTTP/1.1\r\nContent-Length: 11\r\n", "PUT / HTTP/1.1\r\nContent-Length: 3\r\n",
+        "GET / HTTP/1.1\r\nContent-Length: 3\r\n", "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n",
+        "POST / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n"}) {
+    Client client(server_->port());
+    client.Send(absl::StrCat(head, "Host: localhost\r\n\r\nabc"));
+    EXPECT_THAT(client.ReadAll(), HasSubstr("Connection: close\r\n")) << head;
+    EXPECT_TRUE(Request(Requests() - 1).has_body) << head;
+    EXPECT_EQ(Request(Requests() - 1).body, "");
+  }
+}
+TEST_F(MicrohttpdServerTest, ABodyThatDoesNotComeWholeIsNoRequest) {
+  Serve({.longest_body = 10});
+  {
+    Client client(server_->port());
+    client.Send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nabc");
+  }
+  Client client(server_->port());
+  client.Get("/");
+  client.ReadTo("hello");
+  EXPECT_EQ(Requests(), 1u);
+}
+TEST_F(MicrohttpdServerTest, ABodyThatComesForTooLongIsCut) {
+  Serve({.longest_body = 10, .longest_answer = std::chrono::minutes(5)});
+  Client client(server_->port());
+  client.Send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n");
+  client.ReadTo("100 Continue\r\n\r\n");  // its headers have been read
+  const Time now{std::chrono::hours(1)};
+  server_->CutSlow(now);
+  server_->CutSlow(now + std::chrono::minutes(5));
+  EXPECT_EQ(client.ReadAll(), "");
+  EXPECT_EQ(Requests(), 0u);
+}
 TEST_F(MicrohttpdServerTest, WhatIsNoHttpIsRefusedAndTheServerLives) {
   Serve();
   for (const std::string& nonsense :

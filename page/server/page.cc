@@ -48,11 +48,13 @@ std::string AgeOf(const Snapshot& snapshot, Time asked) {
 
 }  // namespace
 
-Page::Page(Source& source, std::shared_ptr<const PageFrame> frame, Readers readers, size_t most_streams)
+Page::Page(Source& source, std::shared_ptr<const PageFrame> frame, Readers readers, size_t most_streams,
+           OrderDesk* desk)
     : source_(source),
       frame_(std::move(frame)),
       readers_(readers),
       most_streams_(most_streams),
+      desk_(desk),
       snapshots_(frame_->clock, kMoment, kMostUnread, frame_->unread),
       planning_(frame_->clock),
       feed_({.newest = [&source] { return source.NewestEvent(); },
@@ -60,8 +62,9 @@ Page::Page(Source& source, std::shared_ptr<const PageFrame> frame, Readers reade
              .here = [&source] { return source.Here(); }},
             frame_->clock) {}
 
-Page::Page(Source& source, const Clock& clock, const std::vector<File>& files, Readers readers)
-    : Page(source, std::make_shared<PageFrame>(PageFrame{clock, StaticFiles(files), {}}), readers) {}
+Page::Page(Source& source, const Clock& clock, const std::vector<File>& files, Readers readers, OrderDesk* desk)
+    : Page(source, std::make_shared<PageFrame>(PageFrame{clock, StaticFiles(files), {}}), readers,
+           std::numeric_limits<size_t>::max(), desk) {}
 
 absl::Status Page::Turn(Duration wait) {
   snapshots_.Forget();
@@ -111,6 +114,7 @@ absl::StatusOr<std::string> Page::Tell(const Question& question) {
 }
 
 HttpResponse Page::Answer(const HttpRequest& request) {
+  if (auto answer = AnswerErrand(request)) return *std::move(answer);
   const auto read = ReadQuestion(request, frame_->names);
   if (const auto* refusal = std::get_if<Refusal>(&read)) {
     // Who asks, and how, is well where nothing but the address is not known to the API.
@@ -126,6 +130,12 @@ HttpResponse Page::Answer(const HttpRequest& request) {
   if (const absl::Status standing = feed_.standing(); !standing.ok()) return Refuse(standing);
   if (const auto* events = std::get_if<FollowEvents>(&question.what)) return Follow(*events);
   return AnswerWhole(request, question);
+}
+
+std::optional<HttpResponse> Page::AnswerErrand(const HttpRequest& request) {
+  if (desk_ == nullptr || !IsErrand(request) || RefuseForeign(request, frame_->names)) return std::nullopt;
+  if (const absl::Status standing = feed_.standing(); !standing.ok()) return Refuse(standing);
+  return desk_->Answer(request);
 }
 
 absl::StatusOr<Snapshot> Page::SnapshotOf(const Question& question) {
@@ -178,20 +188,23 @@ HttpResponse Page::Follow(const FollowEvents& events) {
 }
 
 PageServer::PageServer(const HttpOptions& options, Source& source, Readers readers, Sessions* sessions,
-                       const Clock& clock)
+                       const Clock& clock, OrderDesk* desk)
     : clock_(clock),
       scheme_(options.tls ? "https" : "http"),
       host_(options.address.substr(0, options.address.rfind(':'))),
       pages_(std::make_unique<Pages>(
           source, std::make_shared<PageFrame>(PageFrame{clock, StaticFiles(Files()), options.names}), readers,
-          sessions)) {}
+          sessions, desk)) {}
 
 absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const HttpOptions& options, Source& source,
-                                                              const Clock& clock, Door* door) {
+                                                              const Clock& clock, Door* door,
+                                                              OrderDesk* desk) {
   std::unique_ptr<PageServer> started(
-      new PageServer(options, source, door == nullptr ? Readers::kAll : Readers::kOne, nullptr, clock));
+      new PageServer(options, source, door == nullptr ? Readers::kAll : Readers::kOne, nullptr, clock, desk));
+  HttpOptions with_bodies = options;
+  with_bodies.longest_body = desk == nullptr ? 0 : kLongestErrand;
   SIDING_RETURN_IF_ERROR(
-      started->Serve(options, [pages = started->pages_.get(), door](const HttpRequest& request) {
+      started->Serve(with_bodies, [pages = started->pages_.get(), door](const HttpRequest& request) {
         auto stopped = door == nullptr ? std::nullopt : door->Stop(request);
         return stopped ? *std::move(stopped) : pages->Answer(request);
       }));

@@ -1,10 +1,11 @@
-// The operators' page's server: answers HTTP with the API's messages as JSON. It changes nothing; what is
-// seen is what its source may tell.
+// The operators' page's server: answers HTTP with the API's messages as JSON. What is seen is what its source
+// may tell; nothing is changed but by its order desk, where it has one.
 #pragma once
 
 #include <atomic>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "page/server/event_feed.h"
 #include "page/server/http.h"
 #include "page/server/lists.h"
+#include "page/server/order_desk.h"
 #include "page/server/planning_time.h"
 #include "page/server/question.h"
 #include "page/server/sessions.h"
@@ -40,12 +42,13 @@ struct PageFrame {
 // The skin over a source. Thread-safe as far as the source is, but for Turn().
 class Page {
  public:
-  // `source` must outlive it. `most_streams`: of events, open at a time.
+  // `source` and `desk` must outlive it. `most_streams`: of events, open at a time. `desk`: nullptr: it is read
+  // only.
   Page(Source& source, std::shared_ptr<const PageFrame> frame, Readers readers,
-       size_t most_streams = std::numeric_limits<size_t>::max());
+       size_t most_streams = std::numeric_limits<size_t>::max(), OrderDesk* desk = nullptr);
   // Of a frame of its own.
   Page(Source& source, const Clock& clock, const std::vector<File>& files = Files(),
-       Readers readers = Readers::kAll);
+       Readers readers = Readers::kAll, OrderDesk* desk = nullptr);
 
   HttpResponse Answer(const HttpRequest& request);
   // See EventFeed.
@@ -69,6 +72,8 @@ class Page {
   template <class Request, class Response>
   absl::StatusOr<std::string> Call(absl::Status (Source::*call)(const Request&, Response&),
                                    const Request& request);
+  // Nothing: it is a question.
+  std::optional<HttpResponse> AnswerErrand(const HttpRequest& request);
   HttpResponse AnswerWhole(const HttpRequest& request, const Question& question);
   static HttpResponse Send(const HttpRequest& request, const Snapshot& snapshot,
                            const std::string& content_type, const std::string& cache_control);
@@ -78,6 +83,7 @@ class Page {
   const std::shared_ptr<const PageFrame> frame_;
   const Readers readers_;
   const size_t most_streams_;
+  OrderDesk* const desk_;
   Snapshots snapshots_;
   Lists lists_{frame_->clock, snapshots_};
   PlanningTime planning_;
@@ -89,9 +95,11 @@ class Pages;
 // A page that is served until this is destroyed.
 class PageServer {
  public:
-  // All that is given must outlive it. `door`: who may come in; nullptr: everybody.
+  // All that is given must outlive it. `door`: who may come in; nullptr: everybody. `desk`: where its
+  // reader gives orders, which needs a door; nullptr: nowhere.
   static absl::StatusOr<std::unique_ptr<PageServer>> Start(const HttpOptions& options, Source& source,
-                                                           const Clock& clock, Door* door = nullptr);
+                                                           const Clock& clock, Door* door = nullptr,
+                                                           OrderDesk* desk = nullptr);
   // To each reader as `sessions` has him; strangers are told what `strangers` tells.
   static absl::StatusOr<std::unique_ptr<PageServer>> Start(const HttpOptions& options, Sessions& sessions,
                                                            Source& strangers, const Clock& clock);
@@ -109,7 +117,7 @@ class PageServer {
   static constexpr Duration kAwayPause = std::chrono::seconds(1);
 
   PageServer(const HttpOptions& options, Source& source, Readers readers, Sessions* sessions,
-             const Clock& clock);
+             const Clock& clock, OrderDesk* desk = nullptr);
   absl::Status Serve(const HttpOptions& options, HttpHandler handler);
   void Run();
 

@@ -467,6 +467,57 @@ TEST_F(AwayPageTest, OneWhoRefusesIsThere) {
   EXPECT_EQ(source_.asked, 2);
 }
 
+// Whoever reads this one may give orders.
+class DeskPageTest : public AwayPageTest, public Orders {
+ protected:
+  absl::Status PlanAction(const v1::ActionRequest&, v1::ActionPlan&) override {
+    ++planned_;
+    return absl::OkStatus();
+  }
+  absl::Status Order(const v1::PageOrder&, v1::PageOrdered&) override { return absl::OkStatus(); }
+  int Status(const std::string& host = "localhost", const std::string& origin = "http://localhost") {
+    const HttpResponse response = own_.Answer({.method = "POST",
+                                               .path = "/api/v1/plans",
+                                               .headers = {{"Host", host},
+                                                           {"Origin", origin},
+                                                           {"Content-Type", "application/json"},
+                                                           {"Siding-Token", "token"}},
+                                               .body = R"({"verb": "kill", "job": 1})"});
+    return response.status;
+  }
+
+  int planned_ = 0;
+  OrderDesk desk_{*this, "token"};
+  Page own_{source_, clock_, {}, Readers::kOne, &desk_};
+};
+
+TEST_F(DeskPageTest, WhatIsOrderedGoesToTheDeskAndAllElseIsAsked) {
+  EXPECT_EQ(Status(), 200);
+  EXPECT_EQ(planned_, 1);
+  EXPECT_EQ(
+      own_.Answer({.method = "GET", .path = "/api/v1/nodes", .headers = {{"Host", "localhost"}}}).status,
+      200);
+}
+TEST_F(DeskPageTest, OtherSitesPagesOrderNothing) {
+  EXPECT_EQ(Status("evil.example", "http://evil.example"), 421);
+  EXPECT_EQ(Status("localhost", "http://evil.example"), 403);
+  EXPECT_EQ(Status("localhost", "null"), 403);
+  EXPECT_EQ(planned_, 0);
+}
+TEST_F(DeskPageTest, NobodyWhoIsAwayIsAskedForAPlan) {
+  source_.answer = absl::UnavailableError("no controller is active");
+  EXPECT_FALSE(own_.Turn(Duration(0)).ok());
+  EXPECT_EQ(Status(), 502);
+  EXPECT_EQ(planned_, 0);
+}
+// sidingd's own page: nobody has said who reads it.
+TEST_F(PageTest, APageWithoutADeskTakesNoOrders) {
+  for (const char* path : {"/api/v1/orders", "/api/v1/plans", "/api/v1/session"}) {
+    EXPECT_EQ(page_.Answer({.method = "POST", .path = path, .headers = {{"Host", "localhost"}}}).status, 405);
+    EXPECT_EQ(Get(path).status, 404) << path;
+  }
+}
+
 TEST_F(PageTest, IsServedUntilItsEnd) {
   auto server = PageServer::Start({.address = "127.0.0.1:0"}, source_, clock_);
   ASSERT_TRUE(server.ok()) << server.status();

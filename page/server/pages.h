@@ -22,10 +22,13 @@ class Pages {
   // At a time. Each costs a reading of every event.
   static constexpr size_t kMost = 1024;
 
-  // `strangers` is asked for those that `sessions` does not know; nullptr: it knows nobody. Both must outlive
-  // this.
-  Pages(Source& strangers, std::shared_ptr<const PageFrame> frame, Readers readers, Sessions* sessions)
-      : sessions_(sessions), frame_(std::move(frame)), strangers_(strangers, frame_, readers) {}
+  // `strangers` is asked for those that `sessions` does not know; nullptr: it knows nobody. `desk`: where they
+  // give orders, as the one reader behind a door; nullptr: nowhere. All must outlive this.
+  Pages(Source& strangers, std::shared_ptr<const PageFrame> frame, Readers readers, Sessions* sessions,
+        OrderDesk* desk = nullptr)
+      : sessions_(sessions),
+        frame_(std::move(frame)),
+        strangers_(strangers, frame_, readers, std::numeric_limits<size_t>::max(), desk) {}
 
   HttpResponse Answer(const HttpRequest& request);
   // See EventFeed. An error: the strangers' source is away, or refuses its events.

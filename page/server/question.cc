@@ -320,8 +320,7 @@ int PortOf(const HttpRequest& request) {
 std::variant<Question, Refusal> ReadQuestion(const HttpRequest& request, const HostNames& names) {
   if (auto refusal = RefuseForeign(request, names)) return *refusal;
   if (request.method != "GET" && request.method != "HEAD")
-    return Refusal{
-        405, absl::StrCat("'", Cut(request.method), "': expected GET or HEAD: this server changes nothing")};
+    return Refusal{405, absl::StrCat("'", Cut(request.method), "': expected GET or HEAD")};
   if (request.has_body) return Refusal{413, "expected a request without a body"};
   const auto path = Unescape(request.path);
   if (!path) return Refusal{400, absl::StrCat("'", Cut(request.path), "': expected %XX after %")};

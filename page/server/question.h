@@ -45,7 +45,8 @@ struct Question {
 };
 struct Refusal {
   int status = 400;
-  std::string why;  // what was expected
+  std::string why;                  // what was expected
+  std::string allow = "GET, HEAD";  // the methods that there are
 };
 
 // What is not for this server at all; nothing, if it is: a Host that is neither the loopback's nor one of

@@ -10,7 +10,7 @@
 #include "common/tls/names.h"
 #include "controller/identity/accounts.h"
 #include "controller/identity/certificate_user.h"
-#include "page/server/door.h"
+#include "page/server/secret.h"
 #include "page/server/service_source.h"
 
 namespace siding::page {

@@ -17,7 +17,8 @@ from ports import free_ports
 
 USER = 65534
 PATHS = ("/", "/page.js", "/licences.txt", "/favicon.ico", "/api/v1/jobs", "/api/v1/jobs/1", "/api/v1/jobs/1/plans", "/api/v1/nodes",
-         "/api/v1/checkpoints", "/api/v1/plan?start_by_us=earliest", "/api/v1/site", "/api/v1/policy", "/api/v1/events", "/api/v1/events?after=0", "/api/v1/", "/odd", "/%2e%2e/x")
+         "/api/v1/checkpoints", "/api/v1/plan?start_by_us=earliest", "/api/v1/site", "/api/v1/policy", "/api/v1/events", "/api/v1/events?after=0", "/api/v1/session", "/api/v1/plans", "/api/v1/orders",
+         "/api/v1/", "/odd", "/%2e%2e/x")
 
 
 class Events:
@@ -120,6 +121,95 @@ class Rights(WithPages):
         self.cluster.ctl("cordon", "n1")
         for follower in followers:
             follower.until(lambda event: "cordon" in event["kind"])
+
+
+class Orders(WithPages):
+    def orders_of(self, job, kind):
+        return [event["text"] for event in self.cluster.events(job) if event["kind"] == kind]
+
+    def test_an_order_is_given_once_with_its_plan(self):
+        job = self.counter(methods="suspend,checkpoint", uid=USER)
+        self.wait_counting(job)
+        page = self.page(uid=USER).open()
+        status, plan = page.plan("suspend", job=job)
+        self.assertEqual((status, plan["job_name"], plan["nodes"]), (200, "counter", self.cluster.job(job)["nodes"]))
+        self.assertEqual(self.cluster.state(job), "running", "a plan does nothing")
+        for _ in range(3):
+            self.assertEqual(page.order("suspend", plan["sequence"], "k1", job=job), (200, {"checkpoint": ""}))
+        self.cluster.wait_state(job, "suspended")
+        status, said = page.order("suspend", plan["sequence"], "k2", job=job)
+        self.assertEqual(status, 409, "by another key it rests on what is not so any more")
+        self.assertIn("nothing was done", said["error"]["message"])
+        self.assertEqual(len(self.orders_of(job, "order-suspend")), 1)
+        wait_for("resume to be taken", lambda: page.order("resume", page.next_event(), "k3", job=job)[0] == 200)
+        self.cluster.wait_state(job, "running")
+        self.end_job(job)
+
+    def test_each_verb_is_carried_out(self):
+        page = self.page().open()
+        job = self.counter(methods="checkpoint,kill")
+        self.wait_counting(job)
+
+        def give(verb, **of):
+            def once():  # what is done meanwhile with an older image is something that has happened to it
+                status, plan = page.plan(verb, **of)
+                self.assertEqual(status, 200, plan)
+                status, said = page.order(verb, plan["sequence"], f"{verb}-{plan['sequence']}", **of)
+                self.assertIn(status, (200, 409), said)
+                return said if status == 200 else None
+            return wait_for(f"{verb} to be taken", once)
+        made = give("checkpoint", job=job)["checkpoint"]
+        self.cluster.wait_event(job, "continued")
+        self.assertEqual(self.cluster.job(job)["checkpoint"], made)
+        node, = self.cluster.job(job)["nodes"]
+        give("cordon", node=node)
+        self.assertIn("cordoned", [each["state"] for each in self.cluster.node_list()])
+        give("migrate", job=job)
+        wait_for("it to run elsewhere", lambda: (self.cluster.state(job), self.cluster.job(job)["nodes"] != [node]) == ("running", True))
+        wait_for("uncordon to be taken", lambda: page.order("uncordon", page.next_event(), "u", node=node)[0] == 200)
+        self.assertEqual({each["state"] for each in self.cluster.node_list()}, {"up"})
+        give("kill", job=job)
+        self.cluster.wait_state(job, "cancelled")
+
+    def test_a_plan_that_does_not_hold_any_more_is_refused(self):
+        job = self.counter(methods="suspend,checkpoint")
+        self.wait_counting(job)
+        page = self.page().open()
+        plan = page.plan("kill", job=job)[1]
+        self.cluster.ctl("suspend", job)
+        status, said = page.order("kill", plan["sequence"], "k", job=job)
+        self.assertEqual(status, 409)
+        self.assertIn(f"nothing was done: job {job}: ", said["error"]["message"])
+        self.assertEqual(self.cluster.state(job), "suspended")
+        wait_for("it to be taken by the same key, as nothing was done", lambda: page.order("kill", page.plan("kill", job=job)[1]["sequence"], "k", job=job)[0] == 200)
+        self.cluster.wait_state(job, "cancelled")
+
+    def test_what_is_no_order_is_refused_in_words_and_the_page_lives(self):
+        job = self.counter()
+        self.wait_counting(job)
+        page = self.page().open()
+        kill = {"action": {"verb": "kill", "job": job}, "if_unchanged": 1, "key": "k"}
+        orders = "/api/v1/orders"
+        for wanted, body, headers in (
+                (403, kill, {"Siding_Token": None}), (403, kill, {"Siding_Token": "x"}), (403, kill, {"Origin": "http://evil.example"}),
+                (403, kill, {"Origin": "null"}), (421, kill, {"Host": "evil.example"}), (415, kill, {"Content_Type": "text/plain"}),
+                (400, "", {}), (400, "{", {}), (400, b"\xff", {}), (400, "[" * 10_000, {}), (400, {**kill, "if_unchanged": 0}, {}), (400, {**kill, "key": ""}, {}),
+                (400, {**kill, "action": {"verb": "hop", "job": job}}, {}), (400, {**kill, "if_unchanged": 10**9}, {}),
+                (404, {**kill, "action": {"verb": "kill", "job": 10**6}}, {}), (409, kill, {})):
+            with self.subTest(body=str(body)[:100], headers=headers):
+                status, said = page.post(orders, body, **headers)
+                self.assertEqual(status, wanted, said)
+                self.assertTrue(said["error"]["message"])
+        status, _, said = page.stranger(orders, "POST", cookie=page.cookie, Content_Length="20000", Content_Type="application/json", Siding_Token=page.order_token())
+        self.assertEqual((status, "at most 16384 bytes" in said), (413, True), said)
+        for method in ("GET", "HEAD", "PUT", "DELETE"):
+            status, headers, _ = page.stranger(orders, method, cookie=page.cookie)
+            self.assertEqual((status, headers["Allow"]), (405, "POST"))
+        other = self.page().open()
+        self.assertEqual(page.post(orders, kill, Siding_Token=other.order_token())[0], 403, "another session's")
+        self.assertEqual(self.cluster.state(job), "running")
+        self.assertEqual(page.ask("/api/v1/nodes")[0], 200)
+        self.end_job(job)
 
 
 class Strangers(WithPages):

@@ -20,11 +20,11 @@ class OwnPage:
         self.port, self.token = parts.port, f"/?{parts.query}"
         self.cookie = None
 
-    def connect(self, path, method="GET", cookie=None, **headers):
+    def connect(self, path, method="GET", cookie=None, body=None, **headers):
         """The connection, for its closing, and the response, of which nothing is read yet."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        connection.request(method, path, headers={**named, **({"Cookie": cookie} if cookie else {})})
+        connection.request(method, path, body, headers={**named, **({"Cookie": cookie} if cookie else {})})
         return connection, connection.getresponse()
 
     def stranger(self, path, method="GET", **headers):
@@ -46,6 +46,26 @@ class OwnPage:
         """Status, and what was said, parsed, with the session of open()."""
         status, _, text = self.stranger(path, cookie=self.cookie)
         return status, json.loads(text)
+
+    def order_token(self):
+        return self.shown("/api/v1/session")["order_token"]
+
+    def post(self, path, body, **headers):
+        """Status, and what was said, parsed: of an order, or a question for a plan of one."""
+        sent = {"Siding_Token": self.order_token(), "Content_Type": "application/json", **headers}
+        text = body if isinstance(body, (str, bytes)) else json.dumps(body)
+        status, _, said = self.stranger(path, "POST", cookie=self.cookie, body=text, **{name: value for name, value in sent.items() if value is not None})
+        return status, json.loads(said) if said else None
+
+    def plan(self, verb, **of):
+        return self.post("/api/v1/plans", {"verb": verb, **of})
+
+    def order(self, verb, if_unchanged, key, **of):
+        return self.post("/api/v1/orders", {"action": {"verb": verb, **of}, "if_unchanged": if_unchanged, "key": key})
+
+    def next_event(self):
+        """What an order rests on of which there is no plan."""
+        return int(self.shown("/api/v1/site")["newest_event"]) + 1
 
     def shown(self, path):
         status, said = self.ask(path)

@@ -63,7 +63,7 @@ OURS = {
     "spank": [],
     "sim": ["model", "planner", "policy", "common"],
     "cli": ["common", "policy", "model", "siding/v1", "controller/platform/slurm", "controller/journal/check.h", "controller/journal/copy.h",
-            "page/server/page.h", "page/server/source.h"],
+            "page/server/orders.h", "page/server/page.h", "page/server/source.h"],
 }
 # Tests may look at what it comes to, as well.
 TESTS_ALSO = {

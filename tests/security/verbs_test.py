@@ -6,6 +6,7 @@ import subprocess
 import unittest
 
 from case import BIN, Authority, RemoteCase, RemoteCluster, run, wait_for
+from own_page import OwnPage
 from vanishing import may_be_gone, paths
 
 OK, NOT_FOUND, PERMISSION_DENIED, RESOURCE_EXHAUSTED, FAILED_PRECONDITION, UNAVAILABLE, UNAUTHENTICATED = 0, 5, 7, 8, 9, 14, 16
@@ -101,6 +102,30 @@ class Strangers(VerbsCase):
                 else:
                     self.assertEqual(text, f"there is no job {self.job}; jobs that ended long ago are forgotten, and some numbers are left out")
                 self.assertNotIn(OWNER, text)
+
+
+class OnThePage(VerbsCase):
+    """Orders by `sidingctl page` are answered as the controller's own calls are."""
+
+    STATUS = {NOT_FOUND: 404, PERMISSION_DENIED: 403}
+    VERBS = ("suspend", "resume", "checkpoint", "vacate", "migrate", "hold", "release", "kill", "cordon", "uncordon")
+
+    def test_each_verb_by_another_user(self):
+        self.cluster.user = OTHER
+        page = OwnPage(self.cluster)
+        self.addCleanup(page.end)
+        self.cluster.user = "root"
+        page.open()
+        for verb in self.VERBS:
+            message, code = TABLE[f"Siding/{verb.capitalize()}"]
+            of = {"node": "n1"} if "name" in message else {"job": self.job}
+            with self.subTest(verb=verb):
+                status, said = page.order(verb, page.next_event(), verb, **of)
+                self.assertEqual(status, self.STATUS[code], said)
+                self.assertNotIn(OWNER, json.dumps(said))
+                self.assertNotIn("secret", json.dumps(said))
+        self.assertEqual(page.plan("kill", job=self.job)[0], self.STATUS[TABLE["Siding/PlanAction"][1]])
+        self.assertEqual(self.cluster.state(self.job), "running")
 
 
 class Callers(VerbsCase):

@@ -11,7 +11,7 @@ import {readDescriptorSet} from './descriptor.mjs';
 
 const PACKAGE = 'siding.v1.';
 // What the controller answers; the rest follows from these.
-const ROOTS = ['ListJobsResponse', 'JobChanges', 'ExplainResponse', 'ListNodesResponse', 'SiteInfo', 'PolicyInForce', 'Event', 'Plan'];
+const ROOTS = ['ListJobsResponse', 'JobChanges', 'ExplainResponse', 'ListNodesResponse', 'SiteInfo', 'PolicyInForce', 'Event', 'Plan', 'ActionPlan', 'PageSession', 'PageOrdered', 'PageOrder'];
 
 const NUMBERS = new Set(['double', 'float', 'int64', 'uint64', 'int32', 'uint32', 'fixed32', 'fixed64', 'sfixed32', 'sfixed64', 'sint32', 'sint64']);
 
@@ -21,7 +21,7 @@ function descriptors(protoFolder) {
   const folder = mkdtempSync(join(tmpdir(), 'siding-page-'));
   try {
     const file = join(folder, 'set');
-    execFileSync(process.env.PROTOC ?? 'protoc', ['--include_imports', `--descriptor_set_out=${file}`, '-I', protoFolder, 'siding/v1/api.proto']);
+    execFileSync(process.env.PROTOC ?? 'protoc', ['--include_imports', `--descriptor_set_out=${file}`, '-I', protoFolder, 'siding/v1/page.proto']);
     return readDescriptorSet(readFileSync(file));
   } finally {
     rmSync(folder, {recursive: true});
@@ -65,7 +65,7 @@ function reachable(set) {
 
 export function generateApi(protoFolder, output) {
   const set = descriptors(protoFolder);
-  const out = ['// Generated from siding/v1/api.proto by generate/api.mjs.', ''];
+  const out = ['// Generated from siding/v1/page.proto, and what that imports, by generate/api.mjs.', ''];
   const tables = [];
   for (const name of reachable(set)) {
     if (set.enums.has(name)) {

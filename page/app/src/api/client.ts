@@ -1,5 +1,6 @@
 // The calls of the API: one function a question. What goes wrong is an ApiError with the gRPC code in it.
-import {Answers, Event, ExplainResponse, Job, ListJobsResponse, ListNodesResponse, Plan, PolicyInForce, SiteInfo} from '../../generated/api';
+import {ActionPlan, ActionRequest, Answers, Event, ExplainResponse, Job, ListJobsResponse, ListNodesResponse, PageOrder, PageOrdered, PageSession, Plan, PolicyInForce, SiteInfo} from '../../generated/api';
+import {Action} from '../model/actions';
 import {BadAnswer, decode} from './decode';
 import {NO_LIST, withChanges} from './job_list';
 import {Piece, PieceReader} from './pieces';
@@ -75,8 +76,8 @@ export interface Dated {
   asOfMs: number;  // nothing in it is older: by performance.now()
 }
 
-const get = <K extends keyof Answers>(type: K, path: string, outer?: AbortSignal): Promise<Answers[K] & Dated> => inTime(outer, async signal => {
-  const askedMs = performance.now(), response = await ask(path, {signal});
+const get = <K extends keyof Answers>(type: K, path: string, outer?: AbortSignal, init: RequestInit = {}): Promise<Answers[K] & Dated> => inTime(outer, async signal => {
+  const askedMs = performance.now(), response = await ask(path, {...init, signal});
   try {
     return {...decode(type, await response.json()), asOfMs: askedMs - (Number(response.headers.get('Siding-Age')) || 0)};
   } catch (error) {
@@ -110,6 +111,18 @@ export const readComparedPlans = (id: number, signal?: AbortSignal): Promise<Exp
 
 // Of a request that is not submitted: see questionOf() in model/whatif.ts.
 export const readPlan = (question: string): Promise<Plan & Dated> => get('Plan', `/plan?${question}`);
+export const readSession = (signal?: AbortSignal): Promise<PageSession & Dated> => get('PageSession', '/session', signal);
+
+// `token`: the session's. Names of fields are those of the .proto files, as protobuf's JSON takes them too.
+const post = <K extends keyof Answers>(type: K, path: string, token: string, body: unknown): Promise<Answers[K] & Dated> =>
+  get(type, path, undefined, {method: 'POST', headers: {'Content-Type': 'application/json', 'Siding-Token': token}, body: JSON.stringify(body)});
+const requestOf = ({verb, job, node, tier}: Action): Partial<ActionRequest> => ({verb, job, node, tier});
+export const planAction = (action: Action, token: string): Promise<ActionPlan & Dated> => post('ActionPlan', '/plans', token, requestOf(action));
+// `sequence`: of what the order rests on. The same `key` again does nothing again.
+export const giveOrder = (action: Action, sequence: number, key: string, token: string): Promise<PageOrdered & Dated> => {
+  const order: Omit<PageOrder, 'action'> & {action: Partial<ActionRequest>} = {action: requestOf(action), ifUnchanged: sequence, key};
+  return post('PageOrdered', '/orders', token, order);
+};
 
 // Calls `heard` with each piece that comes, until the stream ends. `after`: the event behind which it begins; undefined: from now on.
 export async function followEvents(after: number | undefined, heard: (piece: Piece) => void, signal: AbortSignal): Promise<void> {

@@ -1,6 +1,9 @@
 // One job: what happened to it, why, when it is back; what it is, and its events.
 import {Job} from '../../generated/api';
 import {useHistory, useJob} from '../live/ask';
+import {state} from '../live/live';
+import {takesOrders} from '../live/orders';
+import {actionsOn} from '../model/actions';
 import {forecastOf} from '../model/back';
 import {isOnDemand, sizeOf, userOf, whyText} from '../model/jobs';
 import {moveFor, movesOf} from '../model/moves';
@@ -9,6 +12,7 @@ import {headline, isGone} from '../model/story';
 import {bytes, count, loss, names, nodesText} from '../text/amounts';
 import {duration} from '../text/time';
 import {html} from '../ui/html';
+import {Actions} from '../ui/order';
 import {At, Command, Facts, FromNow, JobState, Lasting, Panel, RequestLink} from '../ui/parts';
 import {jobsAddress} from '../ui/route';
 import {JobAnswers} from './job_answers';
@@ -68,7 +72,8 @@ export function JobView({id}: {id: string; query: string}) {
   if (job === undefined) return html`${crumb}<h1>Job ${id}</h1><p class="dim">Reading what the controller knows of it.</p>`;
   const move = moveFor(movesOf(events), job.madeWayFor), user = userOf(job), waits = !isGone(job) && whyText(job) !== '';
   return html`${crumb}<div class="titleline"><div><h1>${headline(job)}</h1>
-    <p class="dim">${isOnDemand(job) ? 'Request' : 'Job'} ${id} of <a href=${jobsAddress(`user:${user}`)}>${user}</a>: ${nodesText(sizeOf(job))}.</p></div></div>
+    <p class="dim">${isOnDemand(job) ? 'Request' : 'Job'} ${id} of <a href=${jobsAddress(`user:${user}`)}>${user}</a>: ${nodesText(sizeOf(job))}.</p>
+    <${Actions} of=${takesOrders() ? actionsOn(job, state.value.site) : []} label="Orders"/></div></div>
     ${waits && html`<p class="bar warn inset"><b>${job.state === 'pending' ? 'Waits:' : 'Note:'}</b> ${whyText(job)}<${StartsWhen} job=${job}/></p>`}
     <${JobAnswers} job=${job} move=${move}/>
     <div class="cols"><div><${EventsPanel} jobs=${[number]} sinceUs=${job.submittedUs} command=${`sidingctl events --job ${id}`}/></div>

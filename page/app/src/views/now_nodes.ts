@@ -85,5 +85,5 @@ export function NodesPanel({picked}: {picked: string}) {
   return html`<${Panel} title=${`Nodes: ${count(nodes.length)}`} kind="p-nodes" right=${density === 'cards' ? undefined : choice}>
     ${metric === 'state' && html`<${Legend} counts=${countByFace(tiles.map(tile => tile.face))} face=${face} choose=${setFace}/>`}
     <div ref=${area} class=${`nodes-${density}${dims ? ' faint' : ''}`} onKeyDown=${onKey} onMouseLeave=${() => setPointed('')}>${tiles.map(tileOf)}</div>
-    <${NodeInspector} node=${shown?.node} face=${shown?.face} jobs=${shown?.jobs ?? []}/><//>`;
+    <${NodeInspector} node=${shown?.node} face=${shown?.face} jobs=${shown?.jobs ?? []} kept=${kept !== ''}/><//>`;
 }

@@ -13,6 +13,23 @@ export class Cluster {
     this.jobs = new Map();
     this.plans = new Map();
     this.events = [];
+    this.slow = false;  // orders take longer than they did
+  }
+
+  // What an order of this would do.
+  actionPlan({verb, job, node, tier}) {
+    const of = this.jobs.get(job), nowS = Date.now() / 1000;
+    const plan = {sequence: String(this.events.length + 1), madeUs: us(nowS), verb, deadlines: []};
+    for (const each of this.jobs.values()) {
+      if (each.state !== 'pending' || each.spec.startByUs === undefined) continue;
+      const byS = Number(each.spec.startByUs) / SECOND;
+      plan.deadlines.push({request: each.id, name: each.spec.name, startByUs: each.spec.startByUs, beforeUs: us(byS - 290), afterUs: us(this.slow ? byS + 12 : byS - 290)});
+    }
+    if (verb === 'cordon') return {...plan, nodes: [node], stay: this.nodes.find(each => each.name === node).jobs};
+    return {
+      ...plan, job: String(job), jobName: of.spec.name, nodes: of.nodes, method: verb === 'suspend' ? 'SUSPEND' : 'CHECKPOINT', tier: tier ?? 'SHARED', bytes: String(19e9),
+      doneUs: us(nowS + (this.slow ? 80 : 12)), lossNodeSeconds: this.slow ? 96 : 24.5, target: verb === 'migrate' ? ['n8'] : [],
+    };
   }
 
   node(name, more = {}) {

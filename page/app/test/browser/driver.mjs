@@ -15,7 +15,15 @@ const COMMANDS = {
     if (pathname + search !== address) throw new Error(`it is at ${page.url()}`);
   },
   press: key => page.keyboard.press(key),
-  click: name => page.getByRole('button', {name}).click(),
+  click: name => page.getByRole('button', {name, exact: true}).click(),
+  // The button that has the focus.
+  focused: async name => {
+    await page.waitForFunction(text => document.activeElement?.textContent === text, name);
+  },
+  // There is no such button.
+  no: async name => {
+    if (await page.getByRole('button', {name, exact: true}).count() > 0) throw new Error(`there is a button '${name}'`);
+  },
   picture: name => picture(page, name),
   faultless: async () => {
     const found = [...await problems(page), ...await findings(page)];

@@ -29,6 +29,10 @@ export class StandIn {
     this.silent = false;       // takes questions and answers none
     this.mute = false;         // takes questions and answers none, but its streams live
     this.ageMs = 0;            // of its answers
+    this.reader = undefined;   // {user, isOperator}: who may give orders; undefined: it is read only
+    this.orders = [];          // that have been given
+    this.refuseOrder = undefined;  // {status, message}: of the next one, which is not given
+    this.breaksOrders = false; // they are not answered. A browser sends them again by itself, on a connection that was used before
     this.streams = new Set();
     this.told = new Map();     // version of a list of jobs -> job -> what was told of it; another process does not know them
     this.lives = 0;
@@ -84,12 +88,14 @@ export class StandIn {
     this.news.emit('asked', url);
     if (this.silent || (this.mute && !url.pathname.endsWith('/events'))) return undefined;
     if (this.refusal !== undefined) return this.refuse(response, this.refusal.status, this.refusal.message);
+    if (request.method === 'POST') return this.post(url.pathname, request, response);
     return this.api(url.pathname.replace('/api/v1/', '').split('/'), url.searchParams, response);
   }
 
   api([what, id, more], query, response) {
     const {cluster} = this, job = cluster.jobs.get(Number(id));
-    if (what === 'site') return this.json(response, {nowUs: String(Math.round(Date.now() * 1000)), user: this.user});
+    if (what === 'site') return this.json(response, {nowUs: String(Math.round(Date.now() * 1000)), newestEvent: String(cluster.events.length), user: this.user, ...this.reader});
+    if (what === 'session' && this.reader !== undefined) return this.json(response, {orderToken: 'the-token'});
     if (what === 'policy') return this.json(response, {yaml: `private_jobs: ${this.privateJobs}\n`, ...this.policy});
     if (what === 'plan') return this.planned(this.plan(query), response);
     if (what === 'nodes') return this.json(response, {nodes: cluster.nodes});
@@ -114,6 +120,22 @@ export class StandIn {
   planned(plan, response) {
     if (plan?.status !== undefined) return this.refuse(response, plan.status, plan.message);
     return this.json(response, plan ?? {});
+  }
+
+  async post(path, request, response) {
+    let text = '';
+    for await (const piece of request) text += piece;
+    const body = JSON.parse(text);
+    if (request.headers['siding-token'] !== 'the-token') return this.refuse(response, 403, 'not the token of this session');
+    if (path === '/api/v1/plans') return this.json(response, this.cluster.actionPlan(body));
+    const refusal = this.refuseOrder;
+    this.refuseOrder = undefined;
+    if (this.breaksOrders) return request.socket.destroy();
+    if (refusal !== undefined) return this.refuse(response, refusal.status, refusal.message);
+    if (this.orders.some(each => each.key === body.key)) return this.json(response, {});
+    this.orders.push(body);
+    this.json(response, {});
+    return this.tell(this.cluster.event(0, body.action.job ?? 0, `order-${body.action.verb}`, `${body.action.verb} ordered`));
   }
 
   follow(after, response) {

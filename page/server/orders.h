@@ -1,0 +1,20 @@
+// Whom the page's server gives orders to, in the name of its one reader. A page without is read only.
+#pragma once
+
+#include "absl/status/status.h"
+#include "siding/v1/page.pb.h"
+
+namespace siding::page {
+
+class Orders {
+ public:
+  virtual ~Orders() = default;
+
+  // What a verb would do; nothing is done. kUnavailable, kDeadlineExceeded, kCancelled: no answer.
+  virtual absl::Status PlanAction(const v1::ActionRequest& request, v1::ActionPlan& response) = 0;
+  // Made at most once. kUnavailable, kDeadlineExceeded, kCancelled, kAborted: it is not known whether it was
+  // carried out. Other errors: nothing was done.
+  virtual absl::Status Order(const v1::PageOrder& order, v1::PageOrdered& response) = 0;
+};
+
+}  // namespace siding::page

@@ -54,16 +54,25 @@ TEST_F(QueryCallsTest, JobsOfOneUser) {
   EXPECT_THAT(Listed(request), ElementsAre(first));
 }
 
-TEST_F(QueryCallsTest, WhatTheyRunIsNotInABriefList) {
+// Nor is what changes all the time: whoever has the list would be told it anew each time.
+TEST_F(QueryCallsTest, WhatTheyRunIsNotInABriefListNorTheirMemory) {
+  cluster_.Attach(engine_);
+  cluster_.AddNode("n1");
   Submit("ada");
+  engine_.Tick();
+  cluster_.Run();
+  cluster_.Heartbeat("n1");
   v1::ListJobsRequest request;
   v1::ListJobsResponse whole, brief;
   ASSERT_TRUE(service_.ListJobs(call_, &request, &whole).ok());
   request.set_brief(true);
   ASSERT_TRUE(service_.ListJobs(call_, &request, &brief).ok());
   EXPECT_THAT(whole.jobs(0).spec().command(), ElementsAre("work"));
+  EXPECT_GT(whole.jobs(0).memory(), 0);
   EXPECT_THAT(brief.jobs(0).spec().command(), IsEmpty());
+  EXPECT_EQ(brief.jobs(0).memory(), 0);
   brief.mutable_jobs(0)->mutable_spec()->add_command("work");
+  brief.mutable_jobs(0)->set_memory(whole.jobs(0).memory());
   EXPECT_EQ(brief.SerializeAsString(), whole.SerializeAsString()) << "and nothing else is missing";
 }
 
@@ -159,6 +168,23 @@ TEST_F(QueryCallsTest, AFollowerIsGivenNothingMoreOnceItHasGone) {
   int taken = 0;
   EXPECT_TRUE(service_.Events(call_, &request, [&](const v1::Event&) { return ++taken < 2; }).ok());
   EXPECT_EQ(taken, 2);
+}
+// A page that comes back goes on from there, though nothing of it was for its reader's eyes.
+TEST_F(QueryCallsTest, AStreamSaysHowFarTheControllerHasLookedToThoseWhoAskForIt) {
+  Submit("ada");
+  const auto marks = [&](bool wanted) {
+    v1::EventsRequest request;
+    request.set_marks(wanted);
+    std::vector<int64_t> at;
+    const auto note = [&](const v1::Event& event) {
+      if (event.kind().empty()) at.push_back(event.seq());
+      return true;
+    };
+    EXPECT_TRUE(service_.Events({{1001, 1001, "bob"}}, &request, note).ok());
+    return at;
+  };
+  EXPECT_THAT(marks(true), ElementsAre(service_.NewestEvent()));
+  EXPECT_THAT(marks(false), IsEmpty());
 }
 TEST_F(QueryCallsTest, AFollowerWhoseCallIsCancelledIsNotFollowedOn) {
   call_.cancelled = [] { return true; };

@@ -90,8 +90,7 @@ export const readNodes = (signal?: AbortSignal): Promise<ListNodesResponse & Dat
 export const readJobs = (signal?: AbortSignal): Promise<ListJobsResponse & Dated> => get('ListJobsResponse', '/jobs?brief=true', signal);
 export const readEveryJob = (signal?: AbortSignal): Promise<ListJobsResponse & Dated> => get('ListJobsResponse', '/jobs?all=true&brief=true', signal);
 export const readJob = (id: number, signal?: AbortSignal): Promise<ListJobsResponse & Dated> => get('ListJobsResponse', `/jobs/${id}`, signal);
-export const readPlans = (id: number, signal?: AbortSignal): Promise<ExplainResponse & Dated> => get('ExplainResponse', `/jobs/${id}/plans`, signal);
-// With what would have been done if one of those who make way had stayed, which costs the controller a plan for each.
+// Its plans, with what would have been done if one of those who make way had stayed, which costs the controller a plan for each.
 export const readComparedPlans = (id: number, signal?: AbortSignal): Promise<ExplainResponse & Dated> => get('ExplainResponse', `/jobs/${id}/plans?compare=true`, signal);
 
 // Calls `heard` with each piece that comes, until the stream ends. `after`: the event behind which it begins; undefined: from now on.

@@ -81,22 +81,17 @@ play('plans that were made before something happened are asked for once more', p
   assert.equal(anew, 0, 'it is not because the page began anew');
 });
 
-test('who is refused a plan asks for no other, until the page comes back', options, async () => {
-  const cluster = preempted(), storm = cluster.jobs.get(8);
-  for (const id of [9, 10]) cluster.jobs.set(id, {...storm, id: String(id)});
-  const server = standIn(cluster, {stranger: true}), url = await server.listen(), asked = [];
+play('the margin of a deadline comes with its job, and follows it', preempted, '#/now', async (page, server) => {
+  await heading(page, 'The deadline is safe');
+  const asked = [];
   server.news.on('asked', question => { if (question.pathname.endsWith('/plans')) asked.push(question.pathname); });
-  const page = await open(browser, `${url}#/now`);
-  await heading(page, '3 deadlines are ahead');
-  server.tell(server.cluster.event(0, 0, 'cordoned', 'n1 takes nothing new'));
-  // Plans are read between two looks at the jobs on their way.
-  for (let i = 0; i < 3; ++i) await server.asked(question => question.pathname.endsWith('/jobs/2'), PATIENCE_MS);
-  assert.equal(asked.length, 1);
-  const again = server.asked(question => question.pathname.endsWith('/plans'), PATIENCE_MS);
-  for (const stream of server.streams) stream.end();
-  await again;
-  await page.close();
-  await server.goAway();
+  await page.getByText('1 of 3 jobs have made way').waitFor();
+  server.cluster.jobs.get(8).plan = {...server.cluster.jobs.get(8).plan, victimsAway: 2};  // without an event of its own
+  await page.getByText('2 of 3 jobs have made way').waitFor();
+  change(server, 8, 'planned', {plan: {feasible: true, predictedStartUs: us(server.cluster.t0 + 320), marginUs: us(-20), plans: 2}});
+  await heading(page, '1 of 1 deadline cannot be met');
+  await page.getByText('storm (8) would start 20 s late.').waitFor();
+  assert.deepEqual(asked, [], 'no plan is asked for');
 });
 
 play('a job that is not known any more leaves the list', preempted, '#/jobs', async (page, server) => {

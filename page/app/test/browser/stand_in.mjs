@@ -20,8 +20,8 @@ export class StandIn {
   constructor(folder, cluster) {
     this.folder = folder;
     this.cluster = cluster;
-    this.refusal = undefined;  // {status, message} instead of any answer
-    this.stranger = false;     // plans and events of jobs are not shown
+    this.refusal = undefined;  // {status, message, and what else the error says} instead of any answer
+    this.stranger = false;     // plans, what they say of a job, and events of jobs are not shown
     this.privateJobs = false;
     this.silent = false;       // takes questions and answers none
     this.mute = false;         // takes questions and answers none, but its streams live
@@ -81,13 +81,13 @@ export class StandIn {
   }
 
   api([what, id, more], query, response) {
-    const {cluster} = this, job = cluster.jobs.get(Number(id));
+    const {cluster} = this, shown = each => (this.stranger && each !== undefined ? {...each, plan: undefined} : each), job = shown(cluster.jobs.get(Number(id)));
     if (what === 'site') return this.json(response, {nowUs: String(Math.round(Date.now() * 1000))});
     if (what === 'policy') return this.json(response, {yaml: `private_jobs: ${this.privateJobs}\n`});
     if (what === 'nodes') return this.json(response, {nodes: cluster.nodes});
     if (what === 'events') return this.follow(query.get('after'), response);
     if (what !== 'jobs') return this.refuse(response, 404, 'no such question');
-    if (id === undefined) return this.json(response, {jobs: [...cluster.jobs.values()].filter(each => query.get('all') === 'true' || !ENDED.has(each.state))});
+    if (id === undefined) return this.json(response, {jobs: [...cluster.jobs.values()].filter(each => query.get('all') === 'true' || !ENDED.has(each.state)).map(shown)});
     if (job === undefined) return this.refuse(response, 404, `job ${id} is not known`);
     if (more === 'plans' && this.stranger) return this.refuse(response, 403, 'not yours');
     return this.json(response, more === 'plans' ? {job, plans: cluster.plans.get(Number(id)) ?? []} : {jobs: [job]});

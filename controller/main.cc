@@ -35,6 +35,7 @@
 #include "controller/server.h"
 #include "page/server/page.h"
 #include "page/server/service_source.h"
+#include "page/server/standby_source.h"
 #include "policy/policy_file.h"
 
 namespace siding {
@@ -66,6 +67,7 @@ LeaseOptions LeaseFor(const ControllerConfig& config) {
   return {.journal = JournalOf(config),
           .shared = config.shared_state,
           .address = AddressOf(config),
+          .page = page::AddressForBrowsers(config.page),
           .end_if_stuck = config.standby};
 }
 
@@ -80,6 +82,37 @@ absl::StatusOr<std::unique_ptr<page::PageServer>> ServePage(const ControllerConf
   if (page.ok()) spdlog::info("the page is served at http://{}, read only", config.page);
   return page;
 }
+
+// Its page while this controller stands by: it says which one is active.
+class StandbyPage final : public StandbyView {
+ public:
+  explicit StandbyPage(const ControllerConfig& config) : config_(config) {}
+  void SetHolder(const LeaseRecord& holder, bool is_here) override {
+    source_.SetActive({HolderOf(holder), holder.host, holder.page, is_here});
+    // Both may have the same address, which is the active one's.
+    if (is_here && holder.page == page::AddressForBrowsers(config_.page)) {
+      server_.reset();
+    } else if (server_ == nullptr) {
+      Open();
+    }
+  }
+
+ private:
+  void Open() {
+    auto server = ServePage(config_, source_, clock_);
+    if (server.ok()) {
+      server_ = *std::move(server);
+    } else {
+      spdlog::warn("while this controller stands by it has no page: {}",
+                   std::string(server.status().message()));
+    }
+  }
+
+  const ControllerConfig& config_;
+  const SteadyClock clock_;
+  page::StandbySource source_;
+  std::unique_ptr<page::PageServer> server_;
+};
 
 absl::Status CheckPage(const ControllerConfig& config) {
   const std::string problem = config.page.empty() ? "" : page::ProblemOfAddress(config.page);
@@ -135,7 +168,9 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<kubernetes::Webhook> webhook,
                           ServeWebhook(config.kubernetes));
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<Lease> lease, Lease::Open(LeaseFor(config)));
-  SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<Journal> journal, AwaitJournal(config, *lease, signals));
+  SIDING_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Journal> journal,
+      AwaitJournal(config, *lease, signals, [&config] { return std::make_unique<StandbyPage>(config); }));
   if (journal == nullptr) return absl::OkStatus();
   spdlog::info("active, with epoch {}", lease->epoch());
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<ClusterManager> manager,

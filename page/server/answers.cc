@@ -19,6 +19,15 @@ const HttpFields& Protections() {
   return *fields;
 }
 
+HttpResponse Error(int status, const nlohmann::json& error) {
+  HttpResponse response = Bare(status);
+  // Of what a client has written some may be no text.
+  response.body = std::make_shared<const std::string>(
+      nlohmann::json{{"error", error}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  response.headers.emplace_back("Cache-Control", "no-store");
+  return response;
+}
+
 }  // namespace
 
 HttpResponse Bare(int status) {
@@ -29,14 +38,15 @@ HttpResponse Bare(int status) {
 }
 
 HttpResponse Refuse(int status, const std::string& why) {
-  HttpResponse response = Bare(status);
-  const nlohmann::json error{{"error", {{"status", status}, {"message", why}}}};
-  // Of what a client has written some may be no text.
-  response.body = std::make_shared<const std::string>(
-      error.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
-  response.headers.emplace_back("Cache-Control", "no-store");
+  HttpResponse response = Error(status, {{"status", status}, {"message", why}});
   if (status == 405) response.headers.emplace_back("Allow", "GET, HEAD");
   return response;
+}
+
+HttpResponse RefuseStandingBy(const std::string& why, const std::string& active) {
+  constexpr int kUnavailable = 503;
+  return Error(kUnavailable,
+               {{"status", kUnavailable}, {"message", why}, {"active", nlohmann::json::parse(active)}});
 }
 
 }  // namespace siding::page

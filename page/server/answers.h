@@ -11,5 +11,7 @@ namespace siding::page {
 HttpResponse Bare(int status);
 // As the API says it: {"error": {"status", "message"}}.
 HttpResponse Refuse(int status, const std::string& why);
+// The same of a controller that stands by, with which one is active (JSON) as `active`.
+HttpResponse RefuseStandingBy(const std::string& why, const std::string& active);
 
 }  // namespace siding::page

@@ -69,5 +69,8 @@ class HttpServer {
 // What is wrong with an address to listen at; "" if all is well. Loopback alone: nothing goes over a network
 // without TLS.
 std::string ProblemOfAddress(const std::string& address);
+// What a browser of this machine is to be given for it; "" where there is none, or any port will do, which is
+// known only when it is open.
+std::string AddressForBrowsers(const std::string& address);
 
 }  // namespace siding::page

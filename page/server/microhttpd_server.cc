@@ -338,4 +338,8 @@ std::string ProblemOfAddress(const std::string& address) {
   return std::string(ParseLoopback(address).status().message());
 }
 
+std::string AddressForBrowsers(const std::string& address) {
+  return address.empty() || absl::EndsWith(address, ":0") ? "" : absl::StrCat("http://", address);
+}
+
 }  // namespace siding::page

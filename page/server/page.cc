@@ -16,6 +16,7 @@
 #include "absl/strings/strip.h"
 #include "page/server/answers.h"
 #include "page/server/gzip.h"
+#include "page/server/standby_source.h"
 
 namespace siding::page {
 namespace {
@@ -43,6 +44,12 @@ int HttpStatusOf(const absl::Status& status) {
     default:
       return 500;
   }
+}
+
+HttpResponse RefuseFor(const absl::Status& error) {
+  const std::string why(error.message());
+  if (const auto active = ActiveIn(error)) return RefuseStandingBy(why, *active);
+  return Refuse(HttpStatusOf(error), why);
 }
 
 absl::StatusOr<std::string> ToJson(const google::protobuf::Message& message) {
@@ -134,8 +141,7 @@ HttpResponse Page::Answer(const HttpRequest& request) {
   }
   const auto& question = std::get<Question>(read);
   // Nobody waits for the same silence again: the feed finds out when it is over.
-  if (const absl::Status standing = feed_.standing(); !standing.ok())
-    return Refuse(HttpStatusOf(standing), std::string(standing.message()));
+  if (const absl::Status standing = feed_.standing(); !standing.ok()) return RefuseFor(standing);
   if (const auto* events = std::get_if<FollowEvents>(&question.what)) return Follow(*events);
   return AnswerWhole(request, question);
 }
@@ -145,8 +151,7 @@ HttpResponse Page::AnswerWhole(const HttpRequest& request, const Question& quest
   // One that has come back may be another one, with another journal.
   const auto snapshot =
       snapshots_.Of(absl::StrCat(feed_.comebacks(), " ", question.key), [&] { return Tell(question); });
-  if (!snapshot.ok())
-    return Refuse(HttpStatusOf(snapshot.status()), std::string(snapshot.status().message()));
+  if (!snapshot.ok()) return RefuseFor(snapshot.status());
   HttpResponse response =
       Send(request, *snapshot, "application/json", readers_ == Readers::kOne ? "no-store" : "no-cache");
   response.headers.emplace_back("Siding-Age", AgeOf(*snapshot, asked));
@@ -168,8 +173,7 @@ HttpResponse Page::Send(const HttpRequest& request, const Snapshot& snapshot, co
 }
 
 HttpResponse Page::Follow(const FollowEvents& events) {
-  if (const absl::Status refusal = feed_.refusal(); !refusal.ok())
-    return Refuse(HttpStatusOf(refusal), std::string(refusal.message()));
+  if (const absl::Status refusal = feed_.refusal(); !refusal.ok()) return RefuseFor(refusal);
   HttpResponse response = Bare(200);
   response.content_type = "text/event-stream";
   response.stream = feed_.Follow(events.after);

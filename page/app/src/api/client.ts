@@ -10,9 +10,17 @@ const CODES: Record<number, string> = {
   502: 'UNREACHABLE', 504: 'UNREACHABLE',  // of `sidingctl page`: it is there, the controller is not
 };
 
+// Of a controller that stands by: the one that acts.
+export interface Active {
+  name: string;       // "pid 4711 on head1 (head1:7433)"
+  host: string;       // that it is on
+  page: string;       // where its page is for browsers of that host; '': it has none
+  isHere: boolean;    // that host is the one that answered
+}
+
 export class ApiError extends Error {
   // code: as gRPC names it; UNREACHABLE: there was no answer; BAD ANSWER: it is not what the API says.
-  constructor(readonly code: string, message: string) {
+  constructor(readonly code: string, message: string, readonly active?: Active) {
     super(message);
   }
   // What was asked for is not there, or not for this reader.
@@ -25,12 +33,19 @@ export class ApiError extends Error {
   }
 }
 
+function activeIn(said: unknown): Active | undefined {
+  if (typeof said !== 'object' || said === null) return undefined;
+  const {name, host, page, is_here: isHere} = said as Record<string, unknown>;
+  if (typeof name !== 'string' || typeof host !== 'string' || typeof page !== 'string') return undefined;
+  return {name, host, page: /^https?:\/\//.test(page) ? page : '', isHere: isHere === true};
+}
+
 async function refusal(response: Response): Promise<ApiError> {
   const code = CODES[response.status] ?? `HTTP ${response.status}`;
   const text = await response.text().catch(() => '');
   try {
-    const {error} = JSON.parse(text) as {error?: {message?: unknown}};
-    return new ApiError(code, typeof error?.message === 'string' ? error.message : '');
+    const {error} = JSON.parse(text) as {error?: {message?: unknown; active?: unknown}};
+    return new ApiError(code, typeof error?.message === 'string' ? error.message : '', activeIn(error?.active));
   } catch {
     return new ApiError(code, text.slice(0, 200));
   }

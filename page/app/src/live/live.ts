@@ -150,8 +150,8 @@ export async function run(): Promise<never> {
       await isSeen();
     }
     await session().catch((error: unknown) => {
-      const {code, message} = error instanceof ApiError ? error : new ApiError('UNREACHABLE', String(error));
-      link.value = failed(link.value, {code, message}, performance.now());
+      const {code, message, active} = error instanceof ApiError ? error : new ApiError('UNREACHABLE', String(error));
+      link.value = failed(link.value, active === undefined ? {code, message} : {code, message, active}, performance.now());
     });
     tick();
     const wait = new AbortController();

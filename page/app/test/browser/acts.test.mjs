@@ -237,6 +237,37 @@ test('without a controller from the start there is a word of it, and no empty ta
   await server.goAway();
 });
 
+const standsBy = more => ({refusal: {status: 503, message: 'this controller stands by', active: {name: 'pid 4711 on head1 (head1:7433)', host: 'head1', ...more}}});
+for (const [name, more, look] of [
+  ['here', {page: 'http://127.0.0.1:7480', isHere: true}, page => page.locator('main a[href="http://127.0.0.1:7480/"]').waitFor()],
+  ['elsewhere', {page: 'http://127.0.0.1:7480', isHere: false}, page => page.getByText('ssh -L 7480:127.0.0.1:7480 head1').waitFor()],
+  ['without-page', {page: '', isHere: true}, page => page.getByText('It serves no page.').waitFor()],
+]) {
+  test(`a controller that stands by names the active one, ${name}`, options, async () => {
+    const server = standIn(preempted(), standsBy(more)), url = await server.listen();
+    for (const [how, looks] of [['light', {}], ['dark', {scheme: 'dark'}], ['phone', {width: 390, height: 844}]]) {
+      const page = await open(browser, url, looks);
+      await heading(page, 'This controller stands by');
+      await page.getByText('The active one is pid 4711 on head1 (head1:7433).').waitFor();
+      await look(page);
+      await picture(page, `standby-${name}-${how}`);
+      assert.deepEqual([...await problems(page), ...await findings(page)], []);
+      if (how === 'light') {
+        server.refusal = undefined;
+        await page.getByRole('button', {name: 'Try now'}).click();
+        await heading(page, 'The deadline is safe');
+        Object.assign(server, standsBy(more));
+        for (const stream of server.streams) stream.end();
+        await page.getByRole('alert').getByText('This controller stands by.').waitFor();
+        await picture(page, `standby-${name}-after`);
+        assert.deepEqual([...await problems(page), ...await findings(page)], []);
+      }
+      await page.close();
+    }
+    await server.goAway();
+  });
+}
+
 test('a reading that takes long is told of', options, async () => {
   const server = standIn(preempted(), {silent: true}), url = await server.listen(), page = await open(browser, url);
   await heading(page, 'Reading the state of the cluster');

@@ -76,7 +76,7 @@ export class StandIn {
     if (!url.pathname.startsWith('/api/')) return this.file(url.pathname, response);
     this.news.emit('asked', url);
     if (this.silent || (this.mute && !url.pathname.endsWith('/events'))) return undefined;
-    if (this.refusal !== undefined) return this.refuse(response, this.refusal.status, this.refusal.message);
+    if (this.refusal !== undefined) return this.json(response, {error: this.refusal}, this.refusal.status);
     return this.api(url.pathname.replace('/api/v1/', '').split('/'), url.searchParams, response);
   }
 

@@ -139,6 +139,8 @@ absl::Status Controllers::CallOne(Controller& controller, const Attempt& attempt
   grpc::ClientContext context;
   const absl::Status status = FromGrpc(Make(attempt, controller, context));
   if (!absl::IsUnavailable(status)) return status;
+  // It is there, and names the one to ask.
+  if (StandsBy(context)) return Annotate(status, controller.address);
   const char* advice = ParseEndpoint(controller.address).remote ? "" : "; is sidingd running?";
   return absl::UnavailableError(
       absl::StrCat("no controller answers on ", controller.address, advice, " (", status.message(), ")"));

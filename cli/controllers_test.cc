@@ -140,6 +140,12 @@ TEST_F(ControllersTest, WhatTheOneThatStandsByHasNotDoneIs) {
   EXPECT_TRUE(ClientOf({&standby, &active}).Kill(7).ok());
   EXPECT_EQ(active.kills(), 1);
 }
+TEST_F(ControllersTest, WhereOnlyOneIsNamedThatStandsByThatIsSaid) {
+  Client client({.controller = Serve(Add(Manner::kStandsBy))});
+  const absl::Status status = client.Kill(7);
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_EQ(status.message(), folder_ + "/0: this controller stands by");
+}
 TEST_F(ControllersTest, EventsGoOnWhereTheyWere) {
   Controller& restarted = Add(Manner::kGoesAway);
   v1::EventsRequest request;

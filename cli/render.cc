@@ -240,6 +240,20 @@ std::string BackText(const v1::Job& job, const Style& style) {
   return absl::StrCat(text, "; at the latest ", Relative(back.latest_us(), style.now));
 }
 
+std::string PlanSummaryText(const v1::Job& job, const Style& style) {
+  const v1::PlanSummary& plan = job.plan();
+  if (job.state() != "pending" || plan.predicted_start_us() == 0) return "";
+  const Duration margin(plan.margin_us());
+  const Time start = FromMicros(plan.predicted_start_us());
+  std::string text = absl::StrCat(start < style.now ? "should have been free " : "free ",
+                                  Relative(plan.predicted_start_us(), style.now), ", ",
+                                  FormatDuration(std::chrono::abs(margin)),
+                                  margin < Duration(0) ? " after its deadline" : " before its deadline");
+  if (plan.victims() == 0) return text;
+  return absl::StrCat(text, "; ", plan.victims_away(), " of ", plan.victims(),
+                      plan.victims() == 1 ? " job has made way" : " jobs have made way");
+}
+
 // Of a job that may not be suspended for others, timers are no news.
 std::string WhyText(const v1::Job& job) {
   const bool suspends =
@@ -253,7 +267,7 @@ std::string WhyText(const v1::Job& job) {
 namespace {
 
 std::string WhyAndWhenText(const v1::Job& job, const Style& style) {
-  std::vector<std::string> parts = {WhyText(job), BackText(job, style)};
+  std::vector<std::string> parts = {WhyText(job), PlanSummaryText(job, style), BackText(job, style)};
   std::erase(parts, "");
   return absl::StrJoin(parts, "; ");
 }

@@ -29,6 +29,9 @@ std::string TimerText(const v1::Job& job);
 // When it has nodes again, or why nobody knows. Empty: it has some, or all that is known stands in
 // `waits_for`.
 std::string BackText(const v1::Job& job, const Style& style);
+// Of a request that waits: when its nodes should be free, and how many of those that make way have. Empty:
+// that is not known.
+std::string PlanSummaryText(const v1::Job& job, const Style& style);
 // What is said beside its state.
 std::string WhyText(const v1::Job& job);
 // Done, failed or cancelled.

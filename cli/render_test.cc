@@ -200,6 +200,39 @@ v1::Job WaitingJob(v1::Back::Kind kind, int64_t predicted_us, int64_t latest_us)
 }
 int64_t In(Duration later) { return ToMicros(kPlain.now + later); }
 
+v1::Job PlannedJob(int64_t start_us, int64_t margin_us) {
+  v1::Job job;
+  job.set_state("pending");
+  job.mutable_plan()->set_feasible(true);
+  job.mutable_plan()->set_predicted_start_us(start_us);
+  job.mutable_plan()->set_margin_us(margin_us);
+  return job;
+}
+
+TEST(PlanSummary, SaysWhenARequestsNodesAreFreeAndWhoHasMadeWay) {
+  v1::Job job = PlannedJob(3'000'000, 12'000'000);
+  EXPECT_EQ(PlanSummaryText(job, kPlain), "free in 3.00s, 12.0s before its deadline");
+  job.mutable_plan()->set_victims(3);
+  job.mutable_plan()->set_victims_away(1);
+  EXPECT_EQ(PlanSummaryText(job, kPlain),
+            "free in 3.00s, 12.0s before its deadline; 1 of 3 jobs have made way");
+}
+TEST(PlanSummary, SaysThatItWillBeLate) {
+  EXPECT_EQ(PlanSummaryText(PlannedJob(3'000'000, -2'000'000), kPlain),
+            "free in 3.00s, 2.00s after its deadline");
+}
+TEST(PlanSummary, SaysThatTheTimeHasPassed) {
+  const Style later{false, FromMicros(5'000'000)};
+  EXPECT_EQ(PlanSummaryText(PlannedJob(3'000'000, 9'000'000), later),
+            "should have been free 2.00s ago, 9.00s before its deadline");
+}
+TEST(PlanSummary, IsEmptyWhereThereIsNoPlanOrItRuns) {
+  EXPECT_EQ(PlanSummaryText(v1::Job(), kPlain), "");
+  v1::Job job = PlannedJob(3'000'000, 9'000'000);
+  job.set_state("running");
+  EXPECT_EQ(PlanSummaryText(job, kPlain), "");
+}
+
 TEST(BackText, SaysWhenAndWhoseEndThatIs) {
   const int64_t then = In(std::chrono::seconds(60));
   EXPECT_EQ(BackText(WaitingJob(v1::Back::WALLTIME, then, then), kPlain),

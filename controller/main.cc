@@ -34,6 +34,8 @@
 #include "controller/page_setup.h"
 #include "controller/policy_watcher.h"
 #include "controller/server.h"
+#include "page/server/page.h"
+#include "page/server/standby_source.h"
 #include "policy/policy_file.h"
 
 namespace siding {
@@ -65,8 +67,40 @@ LeaseOptions LeaseFor(const ControllerConfig& config) {
   return {.journal = JournalOf(config),
           .shared = config.shared_state,
           .address = AddressOf(config),
+          .page = PageForBrowsers(config),
           .end_if_stuck = config.standby};
 }
+
+// Its page while this controller stands by: it says which one is active.
+class StandbyPage final : public StandbyView {
+ public:
+  explicit StandbyPage(const ControllerConfig& config) : config_(config) {}
+  void SetHolder(const LeaseRecord& holder, bool is_here) override {
+    source_.SetActive({HolderOf(holder), holder.host, holder.page, is_here});
+    // Both may have the same address, which is the active one's.
+    if (is_here && holder.page == PageForBrowsers(config_)) {
+      server_.reset();
+    } else if (server_ == nullptr) {
+      Open();
+    }
+  }
+
+ private:
+  void Open() {
+    auto server = ServeStandbyPage(config_, source_, clock_);
+    if (server.ok()) {
+      server_ = *std::move(server);
+    } else {
+      spdlog::warn("while this controller stands by it has no page: {}",
+                   std::string(server.status().message()));
+    }
+  }
+
+  const ControllerConfig& config_;
+  const SteadyClock clock_;
+  page::StandbySource source_;
+  std::unique_ptr<page::PageServer> server_;
+};
 
 // Says so whenever the machine's clock has been set.
 class ClockWatch {
@@ -117,7 +151,9 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<kubernetes::Webhook> webhook,
                           ServeWebhook(config.kubernetes));
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<Lease> lease, Lease::Open(LeaseFor(config)));
-  SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<Journal> journal, AwaitJournal(config, *lease, signals));
+  SIDING_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Journal> journal,
+      AwaitJournal(config, *lease, signals, [&config] { return std::make_unique<StandbyPage>(config); }));
   if (journal == nullptr) return absl::OkStatus();
   spdlog::info("active, with epoch {}", lease->epoch());
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<ClusterManager> manager,

@@ -80,6 +80,22 @@ absl::Status CheckPage(const ControllerConfig& config) {
   return ProxyOf(config.page_proxy).status();
 }
 
+std::string PageForBrowsers(const ControllerConfig& config) {
+  const std::string address = page::AddressForBrowsers(config.page);
+  if (address.empty() || !PageHasTls(config) || config.page_names.empty()) return address;
+  return absl::StrCat("https://", *config.page_names.begin(), address.substr(address.rfind(':')));
+}
+
+absl::StatusOr<std::unique_ptr<page::PageServer>> ServeStandbyPage(const ControllerConfig& config,
+                                                                   page::Source& source, const Clock& clock) {
+  if (config.page.empty()) return nullptr;
+  page::HttpOptions options = OptionsOf(config);
+  options.ask_for_certificates = false;
+  auto page = page::PageServer::Start(options, source, clock);
+  if (page.ok()) spdlog::info("the page is served at {}, read only", (*page)->address());
+  return page;
+}
+
 ServedPage::ServedPage(const ControllerConfig& config, ApiService& api, page::PageProxy proxy)
     : strangers_(api),
       sessions_(api, config.limits, std::move(proxy), config.identity == IdentityBy::kCertificate) {}

@@ -177,6 +177,54 @@ std::string WhyAsItIs(const JobRecord& job) {
                                                                 : absl::StrCat(job.reason, "; ", again);
 }
 
+// It is off these nodes, or holds nothing there but memory.
+bool IsAway(const ClusterState& state, JobId id, const std::vector<NodeId>& nodes) {
+  const auto found = state.unfinished.find(id);
+  if (found == state.unfinished.end() || !HoldsNodes(found->second->state)) return true;
+  const JobRecord& job = *found->second;
+  return job.in_ram || std::none_of(nodes.begin(), nodes.end(), [&](const NodeId& node) {
+           return std::find(job.nodes.begin(), job.nodes.end(), node) != job.nodes.end();
+         });
+}
+
+// A plan says nothing of those that left by an earlier one.
+bool HasMadeWayFor(const ClusterState& state, JobId id, JobId request) {
+  const auto found = state.jobs.find(id);
+  if (found == state.jobs.end()) return false;
+  const JobRecord& job = found->second;
+  return job.displaced_by == request || (IsTerminal(job.state) && job.current.request == request);
+}
+
+void AddVictims(const ClusterState& state, const JobRecord& request, v1::PlanSummary& view) {
+  std::map<JobId, bool> away;  // by victim
+  for (const PlanStep& step : request.plans.back().steps)
+    away.insert_or_assign(step.job, IsAway(state, step.job, step.nodes));
+  for (const Plan& plan : request.plans) {
+    for (const PlanStep& step : plan.steps) {
+      if (!away.contains(step.job) && HasMadeWayFor(state, step.job, request.id))
+        away.emplace(step.job, IsAway(state, step.job, step.nodes));
+    }
+  }
+  view.set_victims(static_cast<int>(away.size()));
+  view.set_victims_away(static_cast<int>(
+      std::count_if(away.begin(), away.end(), [](const auto& victim) { return victim.second; })));
+}
+
+void AddPlan(const ClusterState& state, const JobRecord& request, v1::Job& view) {
+  if (request.plans.empty()) return;
+  const Plan& newest = request.plans.back();
+  v1::PlanSummary& plan = *view.mutable_plan();
+  plan.set_feasible(newest.feasible);
+  plan.set_queued(newest.queued);
+  plan.set_refusal(newest.refusal);
+  plan.set_plans(static_cast<int>(request.plans.size()));
+  if (newest.feasible) {
+    plan.set_predicted_start_us(ToMicros(newest.predicted_start));
+    plan.set_margin_us(ToMicros(request.spec.start_by) - plan.predicted_start_us());
+  }
+  if (WaitsForItsNodes(request)) AddVictims(state, request, plan);
+}
+
 void AddMove(const JobMoved& move, v1::Event& view) {
   view.set_request(move.request.value());
   for (const NodeId& node : move.nodes) view.add_nodes(node.value());
@@ -220,6 +268,7 @@ v1::Job ShowJob(const ClusterState& state, const JobRecord& job) {
   }
   if (const CheckpointRecord* newest = NewestImage(state, job)) view.set_checkpoint(newest->id.value());
   AddObserved(state, job, works, view);
+  AddPlan(state, job, view);
   return view;
 }
 
@@ -238,6 +287,7 @@ v1::Job ShowOthersJob(const ClusterState& state, const JobRecord& job) {
   view.clear_methods_note();
   view.clear_timer();
   view.clear_held_by();
+  view.clear_plan();
   return view;
 }
 

@@ -101,6 +101,97 @@ TEST_F(NodesTest, AJobThatMakesWaySaysForWhom) {
   EXPECT_EQ(ShowJob(state_, state_.jobs.at(JobId(1))).made_way_for(), 7);
 }
 
+// Job 1 is on a and b; request 7 is to have both, by its plans.
+class PlanSummaryTest : public NodesTest {
+ protected:
+  PlanSummaryTest() {
+    JobSpec spec;
+    spec.kind = JobKind::kOnDemand;
+    spec.start_by = FromMicros(60'000'000);
+    Apply(state_, Event{++seq_, FromMicros(seq_), kRequest, JobSubmitted{spec}});
+  }
+  void Planned(std::vector<JobId> victims) {
+    Plan plan;
+    plan.request = kRequest;
+    plan.feasible = true;
+    plan.predicted_start = FromMicros(12'000'000);
+    for (const JobId& job : victims) {
+      plan.steps.emplace_back().job = job;
+      plan.steps.back().nodes = {NodeId("a"), NodeId("b")};
+    }
+    Planned(std::move(plan));
+  }
+  void Planned(Plan plan) {
+    Apply(state_, Event{++seq_, FromMicros(seq_), kRequest, RequestPlanned{std::move(plan)}});
+  }
+  void Ordered(JobEvent event) {
+    JobMoved order;
+    order.event = event;
+    order.request = kRequest;
+    order.checkpoint = CheckpointId("1.1");
+    Feed(order);
+  }
+  v1::PlanSummary Shown() const { return ShowJob(state_, state_.jobs.at(kRequest)).plan(); }
+  std::pair<int, int> Away() const { return {Shown().victims_away(), Shown().victims()}; }
+
+  static inline const JobId kRequest{7};
+};
+
+TEST_F(PlanSummaryTest, SaysWhenItStartsByTheNewestPlanAndHowLongBeforeItsDeadline) {
+  Planned(std::vector<JobId>{});
+  Planned({JobId(1)});
+  EXPECT_TRUE(Shown().feasible());
+  EXPECT_EQ(Shown().predicted_start_us(), 12'000'000);
+  EXPECT_EQ(Shown().margin_us(), 48'000'000);
+  EXPECT_EQ(Shown().plans(), 2);
+}
+
+TEST_F(PlanSummaryTest, SaysWhyThereIsNoStart) {
+  Plan plan;
+  plan.refusal = "too few nodes";
+  Planned(std::move(plan));
+  EXPECT_FALSE(Shown().feasible());
+  EXPECT_EQ(Shown().refusal(), "too few nodes");
+  EXPECT_EQ(Shown().predicted_start_us(), 0);
+  EXPECT_EQ(Shown().margin_us(), 0);
+}
+
+TEST_F(PlanSummaryTest, AJobHasMadeWayWhenItIsOffItsNodesOrFrozenThere) {
+  Planned({JobId(1)});
+  EXPECT_EQ(Away(), std::pair(0, 1));
+  Ordered(JobEvent::kOrderSuspend);
+  EXPECT_EQ(Away(), std::pair(0, 1));
+  Feed(JobEvent::kFrozen);
+  EXPECT_EQ(Away(), std::pair(1, 1));
+  Ordered(JobEvent::kOrderDump);
+  Feed(JobEvent::kCommit);
+  Feed(JobEvent::kReleased);
+  EXPECT_EQ(Away(), std::pair(1, 1));
+}
+
+TEST_F(PlanSummaryTest, WhoLeftByAnEarlierPlanCountsAndWhoIsSparedByTheNewestDoesNot) {
+  Planned({JobId(1)});
+  Planned(std::vector<JobId>{});
+  EXPECT_EQ(Away(), std::pair(0, 0));
+  Ordered(JobEvent::kOrderSuspend);
+  Feed(JobEvent::kFrozen);
+  EXPECT_EQ(Away(), std::pair(1, 1));
+}
+
+TEST_F(PlanSummaryTest, WhoWasEndedForItCounts) {
+  Planned({JobId(1)});
+  Ordered(JobEvent::kOrderKill);
+  Planned(std::vector<JobId>{});
+  Feed(JobEvent::kFailed);
+  EXPECT_EQ(Away(), std::pair(1, 1));
+}
+
+TEST_F(PlanSummaryTest, IsForThoseWhoMayActOnTheRequest) {
+  Planned({JobId(1)});
+  EXPECT_FALSE(ShowOthersJob(state_, state_.jobs.at(kRequest)).has_plan());
+  EXPECT_FALSE(ShowJob(state_, state_.jobs.at(JobId(1))).has_plan());
+}
+
 TEST(Events, WhatAnOrderIsForAndShouldTakeIsShown) {
   JobMoved order;
   order.event = JobEvent::kOrderDump;

@@ -63,7 +63,8 @@ class RefuseAll final : public grpc::CallbackGenericService {
 // What is served while this controller stands by.
 class StandbyServer {
  public:
-  static absl::StatusOr<std::unique_ptr<StandbyServer>> Start(const ControllerConfig& config) {
+  static absl::StatusOr<std::unique_ptr<StandbyServer>> Start(const ControllerConfig& config,
+                                                              const MakeStandbyView& make_view) {
     std::unique_ptr<StandbyServer> serving(new StandbyServer(config));
     SIDING_ASSIGN_OR_RETURN(serving->metrics_,
                             Metrics::StartStandingBy(config.metrics_address, config.metrics_port));
@@ -71,9 +72,13 @@ class StandbyServer {
                             Server::Open(config, serving->local_, [&](grpc::ServerBuilder& builder) {
                               builder.RegisterCallbackGenericService(&serving->service_);
                             }));
+    serving->view_ = make_view();
     return serving;
   }
-  void SetHolder(const LeaseRecord& holder) { service_.SetHolder(holder); }
+  void SetHolder(const LeaseRecord& holder, bool is_here) {
+    service_.SetHolder(holder);
+    view_->SetHolder(holder, is_here);
+  }
   // For the active one to read. A storage that cannot be written to has been complained of by that one.
   void WriteContacts() { contacts_.Write().IgnoreError(); }
 
@@ -86,6 +91,7 @@ class StandbyServer {
   RefuseAll service_{contacts_};
   std::unique_ptr<Metrics> metrics_;
   std::unique_ptr<Server> server_;
+  std::unique_ptr<StandbyView> view_;
 };
 
 // True: a signal to stop has come.
@@ -109,7 +115,8 @@ absl::StatusOr<std::unique_ptr<Journal>> TakeOver(const ControllerConfig& config
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Journal>> AwaitJournal(const ControllerConfig& config, Lease& lease,
-                                                      const sigset_t& stop) {
+                                                      const sigset_t& stop,
+                                                      const MakeStandbyView& make_view) {
   std::unique_ptr<StandbyServer> serving;
   int64_t holder = 0;  // its epoch
   do {
@@ -126,11 +133,11 @@ absl::StatusOr<std::unique_ptr<Journal>> AwaitJournal(const ControllerConfig& co
           absl::StrCat(JournalOf(config), " is in use by another sidingd: ", HolderOf(lease.seen())));
     }
     if (config.standby && serving == nullptr) {
-      SIDING_ASSIGN_OR_RETURN(serving, StandbyServer::Start(config));
+      SIDING_ASSIGN_OR_RETURN(serving, StandbyServer::Start(config, make_view));
     }
     if (serving != nullptr) serving->WriteContacts();
     if (std::exchange(holder, lease.seen().epoch) != lease.seen().epoch) {
-      if (serving != nullptr) serving->SetHolder(lease.seen());
+      if (serving != nullptr) serving->SetHolder(lease.seen(), lease.IsHere(lease.seen()));
       spdlog::info("{}: {} has {}", serving != nullptr ? "standing by" : "waiting for a sign of life",
                    HolderOf(lease.seen()), JournalOf(config));
     }

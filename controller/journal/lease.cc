@@ -89,7 +89,8 @@ absl::Status Lease::Claim(Database& database) {
   // Not simply the next: what agents have seen must be older also if the journal is a new one, or a backup.
   const int64_t epoch = std::max({ToMicros(SystemClock().Now()) / 1'000'000, last + 1, seen().epoch + 1});
   SIDING_RETURN_IF_ERROR(file_.Lock(epoch));
-  const LeaseRecord record{epoch, 0, false, options_.shared, HostName(), boot_, getpid(), options_.address};
+  const LeaseRecord record{
+      epoch, 0, false, options_.shared, HostName(), boot_, getpid(), options_.address, options_.page};
   absl::Status done = database.SetMeta("epoch", epoch);
   // Before the transaction ends: other controllers see at once that it is held.
   if (done.ok()) done = file_.Write(record);

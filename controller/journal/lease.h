@@ -29,6 +29,7 @@ struct LeaseOptions {
   std::string journal;  // the database's path
   bool shared = false;  // controllers on other hosts may take over
   std::string address;  // where this one serves, for people
+  std::string page;     // and where its page is, for the page of one that stands by; empty: it has none
   // A holder that cannot renew its lease ends its process, so that what depends on it goes to the one that
   // takes over. Only where another controller stands by.
   bool end_if_stuck = false;
@@ -53,6 +54,8 @@ class Lease {
   absl::Status Claim(Database& database);
   int64_t epoch() const { return epoch_; }
   bool shared() const { return options_.shared; }
+  // Whether a controller that was seen is on this machine.
+  bool IsHere(const LeaseRecord& record) const { return record.boot == boot_; }
 
   // Within a transaction that writes: kAborted if another controller has taken over. Also says that this one
   // lives, if it is time: many appends in a row leave the lease's own thread no turn at the database.

@@ -7,7 +7,7 @@
 namespace siding {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(LeaseRecord, epoch, beat, released, shared, host, boot, pid,
-                                                address)
+                                                address, page)
 
 std::string EncodeLease(const LeaseRecord& record) {
   return nlohmann::json(record).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

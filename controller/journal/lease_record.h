@@ -17,6 +17,7 @@ struct LeaseRecord {
   std::string boot;       // of that host's kernel: the same one means the same machine
   int pid = 0;
   std::string address;  // where it serves: its HOST:PORT, or its unix socket
+  std::string page;     // where its page is, as its own machine's browsers write it; empty: it has none
 
   friend bool operator==(const LeaseRecord&, const LeaseRecord&) = default;
 };

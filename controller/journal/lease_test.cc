@@ -257,8 +257,11 @@ TEST_P(LeaseTest, AFileThatSaysNothingIsNotTakenForALease) {
 }
 
 TEST(LeaseRecord, ComesBackAsItWent) {
-  const LeaseRecord record{7, 8, true, true, "h", "b", 9, "a"};
+  const LeaseRecord record{7, 8, true, true, "h", "b", 9, "a", "http://127.0.0.1:7480"};
   EXPECT_EQ(*DecodeLease(EncodeLease(record)), record);
+}
+TEST(LeaseRecord, AnEarlierControllerSaysNothingOfItsPage) {
+  EXPECT_EQ(DecodeLease(R"({"epoch": 7, "address": "a"})")->page, "");
 }
 TEST(LeaseRecord, AnEmptyFileIsNobodys) { EXPECT_EQ(*DecodeLease(" \n"), LeaseRecord()); }
 

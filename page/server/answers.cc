@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
+#include "page/server/standby_source.h"
 
 namespace siding::page {
 namespace {
@@ -20,6 +21,15 @@ const HttpFields& Protections() {
                      {"Referrer-Policy", "no-referrer"},
                      {"Cross-Origin-Resource-Policy", "same-origin"}};
   return *fields;
+}
+
+HttpResponse Error(int status, const nlohmann::json& error) {
+  HttpResponse response = Bare(status);
+  // Of what a client has written some may be no text.
+  response.body = std::make_shared<const std::string>(
+      nlohmann::json{{"error", error}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  response.headers.emplace_back("Cache-Control", "no-store");
+  return response;
 }
 
 }  // namespace
@@ -57,16 +67,18 @@ HttpResponse Bare(int status) {
 }
 
 HttpResponse Refuse(int status, const std::string& why, const std::string& allow) {
-  HttpResponse response = Bare(status);
-  const nlohmann::json error{{"error", {{"status", status}, {"message", why}}}};
-  // Of what a client has written some may be no text.
-  response.body = std::make_shared<const std::string>(
-      error.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
-  response.headers.emplace_back("Cache-Control", "no-store");
+  HttpResponse response = Error(status, {{"status", status}, {"message", why}});
   if (status == 405) response.headers.emplace_back("Allow", allow);
   return response;
 }
 
-HttpResponse Refuse(const absl::Status& why) { return Refuse(HttpStatusOf(why), std::string(why.message())); }
+HttpResponse Refuse(const absl::Status& why) {
+  const std::string message(why.message());
+  const auto active = ActiveIn(why);
+  if (!active) return Refuse(HttpStatusOf(why), message);
+  constexpr int kUnavailable = 503;
+  return Error(kUnavailable,
+               {{"status", kUnavailable}, {"message", message}, {"active", nlohmann::json::parse(*active)}});
+}
 
 }  // namespace siding::page

@@ -14,6 +14,7 @@ namespace siding::page {
 HttpResponse Bare(int status);
 // As the API says it: {"error": {"status", "message"}}. `allow`: the methods that there are, with 405.
 HttpResponse Refuse(int status, const std::string& why, const std::string& allow = "GET, HEAD");
+// Of a controller that stands by with which one is active, as `active`.
 HttpResponse Refuse(const absl::Status& why);
 // As what HTTP has an error of the API.
 int HttpStatusOf(const absl::Status& status);

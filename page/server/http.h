@@ -96,5 +96,8 @@ class HttpServer {
 std::string ProblemOfAddress(const std::string& address, bool tls);
 // Of an address that is well: nobody reaches it but this machine.
 bool IsLoopback(const std::string& address);
+// What a browser of this machine is to be given for it; "" where there is none, or any port will do, which is
+// known only when it is open.
+std::string AddressForBrowsers(const std::string& address);
 
 }  // namespace siding::page

@@ -459,4 +459,8 @@ bool IsLoopback(const std::string& address) {
   return endpoint.ok() && endpoint->loopback;
 }
 
+std::string AddressForBrowsers(const std::string& address) {
+  return address.empty() || absl::EndsWith(address, ":0") ? "" : absl::StrCat("http://", address);
+}
+
 }  // namespace siding::page

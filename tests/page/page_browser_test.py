@@ -14,6 +14,7 @@ from case import ClusterCase, wait_for  # noqa: E402
 from front_end import SKIPPED, missing  # noqa: E402
 from own_page import OwnPage  # noqa: E402
 from page_test import PageCluster  # noqa: E402
+from standby_page_test import PagePair  # noqa: E402
 
 
 class PageInBrowser(ClusterCase):
@@ -261,6 +262,22 @@ class OwnPageInBrowser(ClusterCase):
         _, browser = self.look()
         browser.do("see", "No deadline is ahead")
         browser.do("faultless")
+
+
+class StandbyInBrowser(ClusterCase):
+    def make_cluster(self):
+        return PagePair(self.nodes, self.slots, policy=self.policy)
+
+    def test_one_that_stands_by_leads_to_the_active_one_and_shows_the_cluster_when_it_is_that(self):
+        browser = Browser(f"http://127.0.0.1:{self.cluster.pages['b']}/")
+        self.addCleanup(browser.close)
+        browser.do("see", "This controller stands by")
+        browser.do("see", f"pid {self.cluster.sidingds['a'].pid} on ")
+        browser.do("see", "Its page: http://127.0.0.1:")
+        browser.do("faultless")
+        browser.do("picture", "real-standby")
+        self.cluster.kill9("a")
+        browser.do("see", "Nodes: 2")
 
 
 if __name__ == "__main__":

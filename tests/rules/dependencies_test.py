@@ -19,7 +19,8 @@ OURS = {
     "planner": ["model", "common"],
     "store": ["common"],
     "policy": ["model", "common"],
-    "controller": ["model", "planner", "policy", "common", "siding/v1", "page/server/page.h", "page/server/service_sessions.h", "page/server/service_source.h"],
+    "controller": ["model", "planner", "policy", "common", "siding/v1", "page/server/page.h", "page/server/service_sessions.h",
+                   "page/server/service_source.h", "page/server/standby_source.h"],
     # It asks a source, of which one is the service, and another one sidingctl's connection to a controller.
     "page/server": ["common", "page/app/files.h", "siding/v1"],
     # One direction: observe -> decide -> act, and all of them know the state.

@@ -12,9 +12,17 @@ const CODES: Record<number, string> = {
   502: 'UNREACHABLE', 504: 'UNREACHABLE',  // of `sidingctl page`: it is there, the controller is not
 };
 
+// Of a controller that stands by: the one that acts.
+export interface Active {
+  name: string;       // "pid 4711 on head1 (head1:7433)"
+  host: string;       // that it is on
+  page: string;       // where its page is for browsers of that host; '': it has none
+  isHere: boolean;    // that host is the one that answered
+}
+
 export class ApiError extends Error {
   // code: as gRPC names it; UNREACHABLE: there was no answer; BAD ANSWER: it is not what the API says.
-  constructor(readonly code: string, message: string) {
+  constructor(readonly code: string, message: string, readonly active?: Active) {
     super(message);
   }
   // What was asked for is not there, or not for this reader.
@@ -27,12 +35,19 @@ export class ApiError extends Error {
   }
 }
 
+function activeIn(said: unknown): Active | undefined {
+  if (typeof said !== 'object' || said === null) return undefined;
+  const {name, host, page, is_here: isHere} = said as Record<string, unknown>;
+  if (typeof name !== 'string' || typeof host !== 'string' || typeof page !== 'string') return undefined;
+  return {name, host, page: /^https?:\/\//.test(page) ? page : '', isHere: isHere === true};
+}
+
 async function refusal(response: Response): Promise<ApiError> {
   const code = CODES[response.status] ?? `HTTP ${response.status}`;
   const text = await response.text().catch(() => '');
   try {
-    const {error} = JSON.parse(text) as {error?: {message?: unknown}};
-    return new ApiError(code, typeof error?.message === 'string' ? error.message : '');
+    const {error} = JSON.parse(text) as {error?: {message?: unknown; active?: unknown}};
+    return new ApiError(code, typeof error?.message === 'string' ? error.message : '', activeIn(error?.active));
   } catch {
     return new ApiError(code, text.slice(0, 200));
   }
@@ -105,8 +120,7 @@ export function listReader(path: string): (signal?: AbortSignal) => Promise<Jobs
 export const readJobs = listReader('/jobs/changes?brief=true');
 export const readEveryJob = listReader('/jobs/changes?all=true&brief=true');
 export const readJob = (id: number, signal?: AbortSignal): Promise<ListJobsResponse & Dated> => get('ListJobsResponse', `/jobs/${id}`, signal);
-export const readPlans = (id: number, signal?: AbortSignal): Promise<ExplainResponse & Dated> => get('ExplainResponse', `/jobs/${id}/plans`, signal);
-// With what would have been done if one of those who make way had stayed, which costs the controller a plan for each.
+// Its plans, with what would have been done if one of those who make way had stayed, which costs the controller a plan for each.
 export const readComparedPlans = (id: number, signal?: AbortSignal): Promise<ExplainResponse & Dated> => get('ExplainResponse', `/jobs/${id}/plans?compare=true`, signal);
 
 // Of a request that is not submitted: see questionOf() in model/whatif.ts.

@@ -1,4 +1,5 @@
 // Whether the controller is heard. Pure; times are of this machine's steady clock, in milliseconds.
+import {Active} from '../api/client';
 
 export const HEARTBEAT_MS = 15_000;             // the stream has a comment as often as this
 export const SILENCE_MS = 3 * HEARTBEAT_MS;     // and is given up after this
@@ -7,6 +8,7 @@ const FAILURES_SHOWN = 2;                       // one that is followed by succe
 export interface Failure {
   code: string;     // of gRPC; UNREACHABLE: there was no answer
   message: string;
+  active?: Active;  // it stands by, and this one does not
 }
 
 export interface Link {

@@ -1,8 +1,7 @@
 // Keeps the state at what the controller says: a snapshot, then the stream of events, and again from the last event if that breaks off.
 import {batch, computed, signal} from '@preact/signals';
-import {Job, Plan} from '../../generated/api';
-import {ApiError, Dated, followEvents, readEveryJob, readEvents, readJob, readJobs, readNodes, readPlans, readPolicy, readSite} from '../api/client';
-import {waitsForDeadline} from '../model/jobs';
+import {Job} from '../../generated/api';
+import {ApiError, Dated, followEvents, readEveryJob, readEvents, readJob, readJobs, readNodes, readPolicy, readSite} from '../api/client';
 import {Link, NOT_YET, SILENCE_MS, answered, failed, heard, rested, standingOf} from './link';
 import {NOTHING, State, hasBegun, toRead, withAllJobs, withAllOld, withJobs, withNodes, withOlderEvents, withPiece, withSite} from './state';
 
@@ -11,12 +10,9 @@ const SETTLE_MS = 400;         // events come in groups; what they changed is re
 const LOOK_MS = 2_000;         // between looks at what is still stale, and at progress
 const JOBS_MS = 3_000;         // of who is told of no job's events; with many jobs more
 const NODES_MS = 10_000;       // what nodes have free changes without events
-const REQUESTS_PLANNED = 20;   // whose plans are read, the most urgent ones
 
 export const state = signal<State>(NOTHING);
 export const link = signal<Link>(NOT_YET);
-// The newest plan of each request that has not started.
-export const plans = signal<ReadonlyMap<number, Plan>>(new Map());
 
 const steadyMs = signal(performance.now());
 let aheadMs = 0;  // of the controller's clock, before this machine's
@@ -82,37 +78,6 @@ async function readStale(signal: AbortSignal): Promise<void> {
   state.value = withJobs(state.value, ids, answers.flatMap(({jobs}) => jobs), Math.min(...answers.map(({asOfMs}) => asOfMs)));
 }
 
-// False: one has been refused, so this session asks for no more.
-let arePlansShown = true;
-
-// Plans are not shown to everybody who may see the request.
-async function newestPlan({id}: Job, signal: AbortSignal): Promise<[number, Plan][]> {
-  if (!arePlansShown) return [];
-  try {
-    const plan = (await readPlans(id, signal)).plans.at(-1);
-    return plan === undefined ? [] : [[id, plan]];
-  } catch (error) {
-    if (!(error instanceof ApiError && error.isNotShown)) throw error;
-    if (error.isForbidden) arePlansShown = false;
-    return [];
-  }
-}
-
-// A stranger finds out by asking.
-const mayBePlanned = ({spec}: Job): boolean => {
-  const {user = '', isOperator = false} = state.value.site ?? {};
-  return user === '' || isOperator || spec?.user === user;
-};
-
-async function readPlansAhead(signal: AbortSignal): Promise<void> {
-  const ahead = [...state.value.jobs.values()].filter(job => waitsForDeadline(job) && mayBePlanned(job))
-      .sort((a, b) => (a.spec?.startByUs ?? 0) - (b.spec?.startByUs ?? 0)).slice(0, REQUESTS_PLANNED);
-  // The first one alone: whoever is refused it is refused the others.
-  const first = await Promise.all(ahead.slice(0, 1).map(job => newestPlan(job, signal)));
-  const others = await Promise.all(ahead.slice(1).map(job => newestPlan(job, signal)));
-  plans.value = new Map([...first, ...others].flat());
-}
-
 const pause = (ms: number, signal: AbortSignal): Promise<void> => new Promise(done => {
   const timer = setTimeout(done, ms);
   signal.addEventListener('abort', () => { clearTimeout(timer); done(); }, {once: true});
@@ -120,7 +85,7 @@ const pause = (ms: number, signal: AbortSignal): Promise<void> => new Promise(do
 
 // Reads again what events have made stale, as long as the stream lasts.
 async function keepUp(signal: AbortSignal): Promise<void> {
-  let lookedMs = 0, nodesMs = 0, jobsMs = performance.now(), lookedSeq = -1, plannedSeq = -1;
+  let lookedMs = 0, nodesMs = 0, jobsMs = performance.now(), lookedSeq = -1;
   while (!signal.aborted) {
     await pause(SETTLE_MS, signal);
     const atMs = performance.now(), {lastSeq} = state.value;
@@ -132,8 +97,6 @@ async function keepUp(signal: AbortSignal): Promise<void> {
       state.value = withAllOld(state.value);
     }
     await readStale(signal);
-    if (news || lastSeq !== plannedSeq) await readPlansAhead(signal);
-    plannedSeq = lastSeq;
     if (news || atMs - nodesMs > NODES_MS) {
       nodesMs = atMs;
       state.value = withNodes(state.value, (await readNodes(signal)).nodes);
@@ -144,7 +107,6 @@ async function keepUp(signal: AbortSignal): Promise<void> {
 // Behind the opening of the stream, so that nothing happens between the two.
 async function readAtFirst(signal: AbortSignal): Promise<void> {
   await readAll(signal);
-  await readPlansAhead(signal);
   if (state.value.events.length === 0) await loadOlderEvents(EVENTS_AT_FIRST, signal);
   await keepUp(signal);
 }
@@ -153,7 +115,6 @@ async function readAtFirst(signal: AbortSignal): Promise<void> {
 // something cannot be read.
 async function session(): Promise<void> {
   const ended = new AbortController();
-  arePlansShown = true;
   let silence: ReturnType<typeof setTimeout> | undefined;
   await new Promise<void>((done, reject) => {
     document.addEventListener('visibilitychange', () => { if (document.hidden) done(); }, {signal: ended.signal});
@@ -191,8 +152,8 @@ export async function run(): Promise<never> {
       await isSeen();
     }
     await session().catch((error: unknown) => {
-      const {code, message} = error instanceof ApiError ? error : new ApiError('UNREACHABLE', String(error));
-      link.value = failed(link.value, {code, message}, performance.now());
+      const {code, message, active} = error instanceof ApiError ? error : new ApiError('UNREACHABLE', String(error));
+      link.value = failed(link.value, active === undefined ? {code, message} : {code, message, active}, performance.now());
     });
     tick();
     const wait = new AbortController();

@@ -5,7 +5,7 @@
 // so a job stays stale until an answer is from behind that moment: `asOfMs` says from when, in milliseconds of the page's clock.
 import {Event, Job, Node, PolicyInForce, SiteInfo} from '../../generated/api';
 import {Piece} from '../api/pieces';
-import {hasEnded, isAway, isInMotion} from '../model/jobs';
+import {hasEnded, isAway, isInMotion, waitsForDeadline} from '../model/jobs';
 
 const EVENTS_KEPT = 5_000;
 // Beyond this many stale jobs, all are read in one answer.
@@ -112,9 +112,10 @@ export const withSite = (state: State, site: SiteInfo, policy: PolicyInForce): S
 // Whether there are jobs, this reader is not told.
 export const areJobsHidden = (state: State): boolean => state.privateJobs && state.jobs.size === 0 && state.site?.isOperator !== true;
 
-// Those to read next: stale ones, and those whose progress, or whose way back, moves without events of theirs.
+// Those to read next: stale ones, and those whose progress, or whose way back, or who of those that make way for them are gone, moves without
+// events of theirs.
 export function toRead(state: State): number[] {
-  const moving = [...state.jobs.values()].filter(job => isInMotion(job) || isAway(job)).slice(0, READ_SINGLY).map(job => job.id);
+  const moving = [...state.jobs.values()].filter(job => isInMotion(job) || isAway(job) || waitsForDeadline(job)).slice(0, READ_SINGLY).map(job => job.id);
   return [...new Set([...state.stale.keys(), ...moving])];
 }
 

@@ -1,23 +1,22 @@
-// Is every deadline safe? One sentence, from the requests that have not started yet and their newest plans.
-import {Job, Plan} from '../../generated/api';
+// Is every deadline safe? One sentence, from the requests that have not started yet and what their newest plans say.
+import {Job, PlanSummary} from '../../generated/api';
 import {duration} from '../text/time';
 import {deadlineOf, nameOf, waitsForDeadline} from './jobs';
 
 export interface Request {
   job: Job;
   dueUs: number;
-  plan: Plan | undefined;          // undefined: not read yet, or there is none
+  plan: PlanSummary | undefined;   // undefined: not shown, or there is none
   startUs: number;                 // predicted; 0: not known
   marginS: number | undefined;
   late: boolean;                   // will be, or is
 }
 
-// By deadline, the next one first. `plans`: the newest plan of a request.
-export function requestsAhead(jobs: Iterable<Job>, plans: ReadonlyMap<number, Plan>, nowUs: number): Request[] {
+// Those that are late first, then by deadline.
+export function requestsAhead(jobs: Iterable<Job>, nowUs: number): Request[] {
   return [...jobs].filter(waitsForDeadline).map(job => {
-    const dueUs = deadlineOf(job), plan = plans.get(job.id);
-    const startUs = plan?.feasible ? plan.predictedStartUs : 0;
-    const marginS = startUs > 0 ? (dueUs - startUs) / 1e6 : undefined;
+    const dueUs = deadlineOf(job), {plan} = job;
+    const startUs = plan?.predictedStartUs ?? 0, marginS = plan !== undefined && startUs > 0 ? plan.marginUs / 1e6 : undefined;
     const late = dueUs < nowUs || (marginS !== undefined && marginS < 0) || (plan !== undefined && !plan.feasible);
     return {job, dueUs, plan, startUs, marginS, late};
   }).sort((a, b) => Number(b.late) - Number(a.late) || a.dueUs - b.dueUs);

@@ -1,6 +1,6 @@
 // What is around each view: header, navigation, notices.
 import {useEffect, useRef, useState} from 'preact/hooks';
-import {heardAgoS, now, standing, state} from '../live/live';
+import {heardAgoS, link, now, standing, state} from '../live/live';
 import {clock, duration} from '../text/time';
 import {Notices, NoData} from './notices';
 import {Dialog} from './dialog';
@@ -19,7 +19,7 @@ function Standing() {
     return html`<span class="link"><i aria-hidden="true"></i><span><span class="narrowhide">live </span>
       <span class="num" title="The controller's time, UTC">${now.value > 0 ? clock(now.value) : ''}</span></span></span>`;
   }
-  const text = {reading: 'connecting', refused: 'no data', lost: state.value.site === undefined ? 'not reached' : `${duration(heardAgoS.value)} ago`}[is];
+  const text = {reading: 'connecting', refused: link.value.failure?.active === undefined ? 'no data' : 'stands by', lost: state.value.site === undefined ? 'not reached' : `${duration(heardAgoS.value)} ago`}[is];
   return html`<span class=${`link ${is === 'reading' ? '' : 'lost'}`}><i aria-hidden="true"></i>${text}</span>`;
 }
 

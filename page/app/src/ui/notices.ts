@@ -3,6 +3,7 @@ import {heardAgoS, link, now, retryInS, retryNow, standing, state} from '../live
 import {count} from '../text/amounts';
 import {clock, duration} from '../text/time';
 import {html} from './html';
+import {StandsBy, StandsByLine} from './stands_by';
 
 // The gRPC code in words.
 const CODES: Record<string, string> = {
@@ -31,14 +32,18 @@ function refusedText(): string {
 export function Notices() {
   const {site, lastSeq} = state.value, is = standing.value, closed = closedText();
   if (site === undefined || is === 'live' || is === 'reading') return null;
+  const {active} = link.value.failure ?? {};
   const seen = `What you see is of ${clock(now.value)}, event ${count(lastSeq)}.`;
   return html`<section class="bar bad" aria-label="Notice">
-    <b role="alert">${is === 'lost' ? 'The controller is not heard.' : closed || 'The controller refuses.'}</b>
-    <span>${is === 'lost' ? html`Last heard ${duration(heardAgoS.value)} ago.` : closed ? '' : refusedText()} ${seen}</span><${Retry}/></section>`;
+    <b role="alert">${is === 'lost' ? 'The controller is not heard.' : active !== undefined ? 'This controller stands by.' : closed || 'The controller refuses.'}</b>
+    ${is === 'refused' && active !== undefined && html`<${StandsByLine} active=${active}/>`}
+    <span>${is === 'lost' ? html`Last heard ${duration(heardAgoS.value)} ago.` : closed || active !== undefined ? '' : refusedText()} ${seen}</span><${Retry}/></section>`;
 }
 
 // Nothing has ever come.
 export function NoData() {
+  const {active} = link.value.failure ?? {};
+  if (standing.value === 'refused' && active !== undefined) return html`<${StandsBy} active=${active} retry=${html`<${Retry}/>`}/>`;
   return html`<h1>No data from the controller</h1>
     <p class="dim">${standing.value === 'refused' ? refusedText() : 'It cannot be reached.'} Jobs are not affected by that.</p>
     <p class="row"><${Retry}/></p><p class="dim"><code>sidingctl jobs</code> asks the controller without this page.</p>`;

@@ -1,5 +1,5 @@
 // Now: is every deadline safe, what runs where, who is away from their nodes.
-import {now, plans, standing, state} from '../live/live';
+import {now, standing, state} from '../live/live';
 import {areJobsHidden} from '../live/state';
 import {Request, Tone, Verdict, requestsAhead, verdictOf} from '../model/verdict';
 import {isAway, nameOf, phaseOf} from '../model/jobs';
@@ -50,7 +50,7 @@ export function NowView({query}: {query: string}) {
   const {jobs, nodes} = state.value, past = standing.value !== 'live';
   if (nodes.length === 0 && jobs.size === 0) return html`<${NewCluster}/>`;
   if (areJobsHidden(state.value)) return html`<${HiddenJobs}/><${NodesPanel} picked=${pickedNode(query)}/><${FeedPanel}/>`;
-  const requests = requestsAhead(jobs.values(), plans.value, now.value), verdict = verdictOf(requests, now.value, past);
+  const requests = requestsAhead(jobs.values(), now.value), verdict = verdictOf(requests, now.value, past);
   return html`<div class="verdict"><${Icon} tone=${past ? 'unknown' : verdict.tone}/>
       <div class="say"><h1>${verdict.sentence}${past ? `, at ${clock(now.value)}` : ''}</h1><${Detail} verdict=${verdict} past=${past}/></div>
         <${Figures} requests=${requests}/></div>

@@ -2,7 +2,7 @@
 import {now} from '../live/live';
 import {Request} from '../model/verdict';
 import {sizeOf, userOf, whyText} from '../model/jobs';
-import {nodesText} from '../text/amounts';
+import {count, nodesText, plural} from '../text/amounts';
 import {clock, duration} from '../text/time';
 import {html} from '../ui/html';
 import {At, FromNow, LinkOf, Panel, Table} from '../ui/parts';
@@ -32,7 +32,9 @@ const AxisHead = () => html`<svg class="axis head" aria-hidden="true"><text x="0
 
 function stateText({job, plan}: Request): string {
   if (plan !== undefined && !plan.feasible) return `${plan.queued ? 'queued' : 'refused'}: ${plan.refusal}`;
-  return [job.state, whyText(job)].filter(text => text !== '').join(': ');
+  const {victims = 0, victimsAway = 0} = plan ?? {};
+  const way = victims === 0 ? '' : `${count(victimsAway)} of ${plural(victims, 'job')} ${victims === 1 ? 'has' : 'have'} made way`;
+  return [[job.state, whyText(job)].filter(text => text !== '').join(': '), way].filter(text => text !== '').join('; ');
 }
 
 const Row = ({request}: {request: Request}) => html`<tr class=${request.late ? 'late' : ''} ...${lights(request.job.id)}>

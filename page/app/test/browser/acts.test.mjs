@@ -81,22 +81,17 @@ play('plans that were made before something happened are asked for once more', p
   assert.equal(anew, 0, 'it is not because the page began anew');
 });
 
-test('who is refused a plan asks for no other, until the page comes back', options, async () => {
-  const cluster = preempted(), storm = cluster.jobs.get(8);
-  for (const id of [9, 10]) cluster.jobs.set(id, {...storm, id: String(id)});
-  const server = standIn(cluster, {stranger: true}), url = await server.listen(), asked = [];
+play('the margin of a deadline comes with its job, and follows it', preempted, '#/now', async (page, server) => {
+  await heading(page, 'The deadline is safe');
+  const asked = [];
   server.news.on('asked', question => { if (question.pathname.endsWith('/plans')) asked.push(question.pathname); });
-  const page = await open(browser, `${url}#/now`);
-  await heading(page, '3 deadlines are ahead');
-  server.tell(server.cluster.event(0, 0, 'cordoned', 'n1 takes nothing new'));
-  // Plans are read between two looks at the jobs on their way.
-  for (let i = 0; i < 3; ++i) await server.asked(question => question.pathname.endsWith('/jobs/2'), PATIENCE_MS);
-  assert.equal(asked.length, 1);
-  const again = server.asked(question => question.pathname.endsWith('/plans'), PATIENCE_MS);
-  for (const stream of server.streams) stream.end();
-  await again;
-  await page.close();
-  await server.goAway();
+  await page.getByText('1 of 3 jobs have made way').waitFor();
+  server.cluster.jobs.get(8).plan = {...server.cluster.jobs.get(8).plan, victimsAway: 2};  // without an event of its own
+  await page.getByText('2 of 3 jobs have made way').waitFor();
+  change(server, 8, 'planned', {plan: {feasible: true, predictedStartUs: us(server.cluster.t0 + 320), marginUs: us(-20), plans: 2}});
+  await heading(page, '1 of 1 deadline cannot be met');
+  await page.getByText('storm (8) would start 20 s late.').waitFor();
+  assert.deepEqual(asked, [], 'no plan is asked for');
 });
 
 play('a job that is not known any more leaves the list', preempted, '#/jobs', async (page, server) => {
@@ -259,6 +254,37 @@ test('without a controller from the start there is a word of it, and no empty ta
   await page.close();
   await server.goAway();
 });
+
+const standsBy = more => ({refusal: {status: 503, message: 'this controller stands by', active: {name: 'pid 4711 on head1 (head1:7433)', host: 'head1', ...more}}});
+for (const [name, more, look] of [
+  ['here', {page: 'http://127.0.0.1:7480', isHere: true}, page => page.locator('main a[href="http://127.0.0.1:7480/"]').waitFor()],
+  ['elsewhere', {page: 'http://127.0.0.1:7480', isHere: false}, page => page.getByText('ssh -L 7480:127.0.0.1:7480 head1').waitFor()],
+  ['without-page', {page: '', isHere: true}, page => page.getByText('It serves no page.').waitFor()],
+]) {
+  test(`a controller that stands by names the active one, ${name}`, options, async () => {
+    const server = standIn(preempted(), standsBy(more)), url = await server.listen();
+    for (const [how, looks] of [['light', {}], ['dark', {scheme: 'dark'}], ['phone', {width: 390, height: 844}]]) {
+      const page = await open(browser, url, looks);
+      await heading(page, 'This controller stands by');
+      await page.getByText('The active one is pid 4711 on head1 (head1:7433).').waitFor();
+      await look(page);
+      await picture(page, `standby-${name}-${how}`);
+      assert.deepEqual([...await problems(page), ...await findings(page)], []);
+      if (how === 'light') {
+        server.refusal = undefined;
+        await page.getByRole('button', {name: 'Try now'}).click();
+        await heading(page, 'The deadline is safe');
+        Object.assign(server, standsBy(more));
+        for (const stream of server.streams) stream.end();
+        await page.getByRole('alert').getByText('This controller stands by.').waitFor();
+        await picture(page, `standby-${name}-after`);
+        assert.deepEqual([...await problems(page), ...await findings(page)], []);
+      }
+      await page.close();
+    }
+    await server.goAway();
+  });
+}
 
 test('a reading that takes long is told of', options, async () => {
   const server = standIn(preempted(), {silent: true}), url = await server.listen(), page = await open(browser, url);

@@ -77,7 +77,7 @@ export function preempted() {
   c.job(6, 'waiter', 'pending', {waitsFor: '4 nodes with 2 free slots', spec: {nodes: 4}});
   const onDemand = {onDemand: true, user: 'mara', methods: []};
   c.job(7, 'beam-steer', 'running', {nodes: ['n2', 'n3', 'n4', 'n5'], submittedUs: us(c.t0 - 120), firstStartedUs: us(c.t0 - 108), stateSinceUs: us(c.t0 - 108), spec: {...onDemand, nodes: 4, startByUs: us(c.t0 - 72)}});
-  c.job(8, 'storm', 'pending', {submittedUs: us(c.t0 - 20), stateSinceUs: us(c.t0 - 20), spec: {...onDemand, startByUs: us(c.t0 + 300)}});
+  c.job(8, 'storm', 'pending', {plan: {feasible: true, predictedStartUs: us(c.t0 + 0.4), marginUs: us(299.6), plans: 1, victims: 3, victimsAway: 1}, submittedUs: us(c.t0 - 20), stateSinceUs: us(c.t0 - 20), spec: {...onDemand, startByUs: us(c.t0 + 300)}});
   const released = s => us(c.t0 - 120 + s);
   c.plans.set(7, [{
     request: '7', feasible: true, exact: true, nodes: ['n2', 'n3', 'n4', 'n5'], predictedStartUs: released(12.8), lossNodeSeconds: 161, startByUs: us(c.t0 - 72), decidedUs: released(0.1),
@@ -159,6 +159,7 @@ export function governed() {
 export function atRisk() {
   const c = preempted();
   c.nodes[7].state = 'down';
+  c.jobs.get(8).plan = {refusal: 'the agent of n8 is away, and its job cannot be seen to leave', plans: 2};
   c.plans.set(8, [{request: '8', feasible: false, refusal: 'the agent of n8 is away, and its job cannot be seen to leave', startByUs: us(c.t0 + 300)}]);
   return c;
 }

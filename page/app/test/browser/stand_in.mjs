@@ -20,8 +20,8 @@ export class StandIn {
   constructor(folder, cluster) {
     this.folder = folder;
     this.cluster = cluster;
-    this.refusal = undefined;  // {status, message} instead of any answer
-    this.stranger = false;     // plans and events of jobs are not shown
+    this.refusal = undefined;  // {status, message, and what else the error says} instead of any answer
+    this.stranger = false;     // plans, what they say of a job, and events of jobs are not shown
     this.privateJobs = false;
     this.user = '';            // who asks
     this.policy = {};          // what is said of it besides private_jobs
@@ -87,13 +87,13 @@ export class StandIn {
     if (!url.pathname.startsWith('/api/')) return this.file(url.pathname, response);
     this.news.emit('asked', url);
     if (this.silent || (this.mute && !url.pathname.endsWith('/events'))) return undefined;
-    if (this.refusal !== undefined) return this.refuse(response, this.refusal.status, this.refusal.message);
+    if (this.refusal !== undefined) return this.json(response, {error: this.refusal}, this.refusal.status);
     if (request.method === 'POST') return this.post(url.pathname, request, response);
     return this.api(url.pathname.replace('/api/v1/', '').split('/'), url.searchParams, response);
   }
 
   api([what, id, more], query, response) {
-    const {cluster} = this, job = cluster.jobs.get(Number(id));
+    const {cluster} = this, shown = each => (this.stranger && each !== undefined ? {...each, plan: undefined} : each), job = shown(cluster.jobs.get(Number(id)));
     if (what === 'site') return this.json(response, {nowUs: String(Math.round(Date.now() * 1000)), newestEvent: String(cluster.events.length), user: this.user, ...this.reader});
     if (what === 'session' && this.reader !== undefined) return this.json(response, {orderToken: 'the-token'});
     if (what === 'policy') return this.json(response, {yaml: `private_jobs: ${this.privateJobs}\n`, ...this.policy});
@@ -101,7 +101,7 @@ export class StandIn {
     if (what === 'nodes') return this.json(response, {nodes: cluster.nodes});
     if (what === 'events') return this.follow(query.get('after'), response);
     if (what !== 'jobs') return this.refuse(response, 404, 'no such question');
-    const listed = [...cluster.jobs.values()].filter(each => query.get('all') === 'true' || !ENDED.has(each.state));
+    const listed = [...cluster.jobs.values()].filter(each => query.get('all') === 'true' || !ENDED.has(each.state)).map(shown);
     if (id === undefined) return this.json(response, {jobs: listed});
     if (id === 'changes') return this.json(response, this.changes(query.get('after'), listed));
     if (job === undefined) return this.refuse(response, 404, `job ${id} is not known`);

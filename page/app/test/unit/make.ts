@@ -1,10 +1,11 @@
 // Values of the API for tests: as the controller would leave them where a test says nothing.
-import {Event, Job, JobSpec, Node, Plan, PlanStep} from '../../generated/api';
+import {Event, Job, JobSpec, Node, Plan, PlanStep, PlanSummary} from '../../generated/api';
 import {decode} from '../../src/api/decode';
 
 type Part<T> = Partial<T>;
 const none = decode('ListJobsResponse', {jobs: [{spec: {}}]}).jobs[0]!;
 const noNode = decode('ListNodesResponse', {nodes: [{}]}).nodes[0]!;
+const noSummary = decode('ListJobsResponse', {jobs: [{plan: {}}]}).jobs[0]!.plan!;
 const noPlan = decode('ExplainResponse', {plans: [{steps: [{}]}]}).plans[0]!;
 
 export const job = (id: number, state: string, more: Part<Job> = {}, spec: Part<JobSpec> = {}): Job =>
@@ -15,3 +16,7 @@ export const event = (seq: number, about: number, kind: string, more: Part<Event
   ({...decode('Event', {}), seq, atUs: seq * 1e6, job: about, kind, ...more});
 export const plan = (more: Part<Plan> = {}): Plan => ({...noPlan, feasible: true, exact: true, steps: [], ...more});
 export const step = (about: number, more: Part<PlanStep> = {}): PlanStep => ({...noPlan.steps[0]!, job: about, ...more});
+// In the plan of request(): when it would start, of a deadline.
+export const starts = (predictedStartUs: number, startByUs: number): {plan: PlanSummary} =>
+  ({plan: {...noSummary, feasible: true, predictedStartUs, marginUs: startByUs - predictedStartUs}});
+export const cannot = (refusal: string): {plan: PlanSummary} => ({plan: {...noSummary, refusal}});

@@ -7,33 +7,32 @@ import {outcomeOf} from '../../src/model/outcome';
 import {countKept, keptOf} from '../../src/model/kept';
 import {decidingPlan, insteadOf, methodText} from '../../src/model/plans';
 import {requestsAhead, verdictOf} from '../../src/model/verdict';
-import {job, node, plan, request, step} from './make';
+import {cannot, job, node, plan, request, starts, step} from './make';
 
 const NOW = 1000e6, noKeep = decode('ExplainResponse', {plans: [{kept: [{}]}]}).plans[0]!.kept[0]!;
-const verdict = (jobs: ReturnType<typeof job>[], plans: [number, ReturnType<typeof plan>][], past = false) =>
-  verdictOf(requestsAhead(jobs, new Map(plans), NOW), NOW, past);
+const verdict = (jobs: ReturnType<typeof job>[], past = false) => verdictOf(requestsAhead(jobs, NOW), NOW, past);
+const planned = (id: number, dueUs: number, startUs: number) => request(id, dueUs, starts(startUs, dueUs));
 
 test('the verdict is of requests that have not started', () => {
   const started = request(1, NOW + 5e6, {state: 'running', firstStartedUs: NOW});
-  assert.equal(verdict([started, job(2, 'pending')], []).sentence, 'No deadline is ahead');
+  assert.equal(verdict([started, job(2, 'pending')]).sentence, 'No deadline is ahead');
 });
 
 test('the least margin is named', () => {
-  const both = verdict([request(1, NOW + 50e6), request(2, NOW + 40e6)], [[1, plan({predictedStartUs: NOW + 10e6})], [2, plan({predictedStartUs: NOW + 31.5e6})]]);
+  const both = verdict([planned(1, NOW + 50e6, NOW + 10e6), planned(2, NOW + 40e6, NOW + 31.5e6)]);
   assert.deepEqual([both.tone, both.sentence, both.least?.job.id, both.least?.marginS], ['good', 'All 2 deadlines are safe', 2, 8.5]);
-  assert.equal(verdict([request(1, NOW + 50e6)], [[1, plan({predictedStartUs: NOW})]], true).sentence, 'The deadline was safe');
+  assert.equal(verdict([planned(1, NOW + 50e6, NOW)], true).sentence, 'The deadline was safe');
 });
 
 test('one that cannot be met comes first, with the reason', () => {
-  const refused = plan({feasible: false, refusal: 'n8 is away'});
-  const said = verdict([request(1, NOW + 5e6), request(2, NOW + 9e6)], [[1, plan({predictedStartUs: NOW})], [2, refused]]);
+  const said = verdict([planned(1, NOW + 5e6, NOW), request(2, NOW + 9e6, cannot('n8 is away'))]);
   assert.deepEqual([said.tone, said.sentence, said.detail], ['bad', '1 of 2 deadlines cannot be met', 'job2 (2): n8 is away.']);
-  assert.match(verdict([request(1, NOW + 5e6)], [[1, plan({predictedStartUs: NOW + 36e6})]]).detail, /would start 31 s late/);
-  assert.match(verdict([request(1, NOW - 7e6)], []).detail, /should have started 7 s ago/);
+  assert.match(verdict([planned(1, NOW + 5e6, NOW + 36e6)]).detail, /would start 31 s late/);
+  assert.match(verdict([request(1, NOW - 7e6)]).detail, /should have started 7 s ago/);
 });
 
 test('without their plans nothing is said of their safety', () => {
-  const said = verdict([request(1, NOW + 5e6)], []);
+  const said = verdict([request(1, NOW + 5e6)]);
   assert.deepEqual([said.tone, said.sentence], ['unknown', '1 deadline is ahead']);
 });
 

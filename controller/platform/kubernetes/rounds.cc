@@ -146,6 +146,7 @@ class RoundsOfWatched final : public Rounds {
     }
     now.tasks = table_.Tasks();
     now.plain = table_.PlainPods();
+    now.asked = table_.AskedPods();
     return now;
   }
 

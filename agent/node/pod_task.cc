@@ -294,20 +294,26 @@ bool PodTask::FreezeAgain() {
 }
 
 void PodTask::DoSuspend(const v1::ToAgent& command) {
+  bool frozen = false;
   const auto freeze = [&]() -> absl::Status {
     SIDING_ASSIGN_OR_RETURN(const ContainerRef container, Container());
     SIDING_RETURN_IF_ERROR(FaultAt<"agent.pod.suspend: a pod is about to be frozen">());
     absl::Status status = host_.containers->Pause(container);
     if (status.ok()) status = FaultAt<"agent.pod.suspended: a pod is frozen, nobody has been told">();
-    if (!status.ok()) status.Update(host_.containers->Resume(container));
-    return status;
+    frozen = status.ok();
+    if (frozen) return status;
+    const absl::Status undone = host_.containers->Resume(container);
+    // Nobody would resume what is said to run.
+    frozen = !undone.ok() && !absl::IsNotFound(undone);
+    if (!frozen) return status;
+    return Annotate(status, absl::StrCat("it cannot be thawed (", std::string(undone.message()), ")"));
   };
   const absl::Status status = freeze();
   MutexLock lock(mutex_);
   if (machine_.ended()) return;
   if (!status.ok())
     spdlog::warn("task {}: suspend {}: {}", name_, command.op(), std::string(status.message()));
-  Observe(task::SuspendEnded{status.ok(), host_.stopping ? "" : std::string(status.message())}).IgnoreError();
+  Observe(task::SuspendEnded{frozen, host_.stopping ? "" : std::string(status.message())}).IgnoreError();
 }
 
 void PodTask::DoResume() {

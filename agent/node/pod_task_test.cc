@@ -35,7 +35,7 @@ using ::testing::Not;
 
 // Beside the containers' folders in its --root: `calls`; `fail-VERB`, with what it is to say; `hold-VERB`, a
 // named pipe at which it waits for a line, and `in-VERB` says that it is there; `hang-VERB`: it never ends,
-// nor does the criu that it starts, whose number is in `criu`.
+// nor does the criu that it starts, whose number is in `criu`; `late-VERB`: it fails when it has done it.
 constexpr char kRunc[] = R"(#!/bin/sh
 while [ $# -gt 0 ]; do
   case $1 in --root) root=$2; shift 2;; --log*) shift 2;; -*) shift;; *) break;; esac
@@ -89,6 +89,7 @@ case $verb in
   start) : > "$here/started";;
   delete) rm -r "$here";;
 esac
+[ ! -e "$root/late-$verb" ] || { cat "$root/late-$verb" >&2; exit 1; }
 )";
 
 class PodTest : public HostTest {
@@ -226,6 +227,9 @@ class PodTest : public HostTest {
   }
   void Fail(const std::string& verb, const std::string& what) const {
     EXPECT_TRUE(WriteFileAtomically(root() + "/fail-" + verb, what + "\n").ok());
+  }
+  void FailLate(const std::string& verb, const std::string& what) const {
+    EXPECT_TRUE(WriteFileAtomically(root() + "/late-" + verb, what + "\n").ok());
   }
   void FailNoMore(const std::string& verb) const { std::filesystem::remove(root() + "/fail-" + verb); }
   void Hold(const std::string& verb) const {
@@ -476,6 +480,30 @@ TEST_F(PodTest, AContainerWhoseMakerIsKilledIsFound) {
   ExpectFrozen("c1");
 }
 
+TEST_F(PodTest, AContainerOfAPodThatIsDeletedIsNotWaitedFor) {
+  auto created = BeginCreate("c1");
+  v1::ToAgent command = PodCommand(0, 1);
+  command.clear_task();
+  command.mutable_refuse_start();
+  Order(command);
+  const ProgramResult result = created.get();
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_THAT(result.errors, HasSubstr("its pod is being deleted"));
+  EXPECT_THAT(Calls(), Not(HasSubstr("create")));
+}
+
+// Its image could not be restored, and it waits to be evicted.
+TEST_F(PodTest, AlsoOfOneThatCouldNotBeRestored) {
+  RestorePod("1.7");
+  AwaitPhase(v1::RESTORE_FAILED, 2);
+  auto created = BeginCreate("c1", 2);
+  v1::ToAgent command = PodCommand(0, 2);
+  command.clear_task();
+  command.mutable_refuse_start();
+  Order(command);
+  EXPECT_THAT(created.get().errors, HasSubstr("its pod is being deleted"));
+}
+
 // ---- Suspended and back. ----
 
 TEST_F(PodTest, ASuspendedPodStandsAndGoesOn) {
@@ -491,6 +519,22 @@ TEST_F(PodTest, ASuspendThatFailsLeavesItRunning) {
   Fail("pause", "the freezer is stuck");
   Suspend(2);
   EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("the freezer is stuck"));
+  ExpectRuns("c1");
+}
+
+TEST_F(PodTest, ASuspendThatCannotBeUndoneIsNoPodThatRuns) {
+  RunPod();
+  FailLate("pause", "no answer");
+  Fail("resume", "no memory");
+  Suspend(2);
+  const v1::TaskReport report = AwaitFailure(2);
+  EXPECT_THAT(report.error(), HasSubstr("no answer"));
+  EXPECT_THAT(report.error(), HasSubstr("no memory"));
+  EXPECT_EQ(report.phase(), v1::SUSPENDED);
+  ExpectFrozen("c1");
+  FailNoMore("resume");
+  Resume(3);
+  AwaitPhase(v1::RUNNING);
   ExpectRuns("c1");
 }
 

@@ -166,6 +166,13 @@ TEST_F(RuncTest, AContainerIsThawedWithoutRuncInTheOneHierarchyToo) {
   EXPECT_EQ(Read("group/cgroup.freeze"), "0");
 }
 
+TEST_F(RuncTest, AContainerIsThawedWithoutRuncWhereThereIsNone) {
+  std::filesystem::remove(At("runc"));
+  RememberCgroup("freezer", "freezer.state");
+  EXPECT_TRUE(Runc()->Resume(container()).ok());
+  EXPECT_EQ(Read("group/freezer.state"), "THAWED");
+}
+
 TEST_F(RuncTest, WhereNothingThawsItThatIsSaid) {
   Write("fail-resume", "no memory");
   EXPECT_THAT(std::string(Runc()->Resume(container()).message()), HasSubstr("no memory"));

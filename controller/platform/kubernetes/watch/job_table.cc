@@ -89,6 +89,11 @@ void JobTable::OnNodeWritten(const std::string& name) {
   if (node != nodes_.end()) node->second.outdated = true;
 }
 
+void JobTable::OnNodeRead(const Object& object) {
+  const auto node = nodes_.find(object.name.name);
+  if (node != nodes_.end() && node->second.object.version == object.version) node->second.outdated = false;
+}
+
 void JobTable::OnBudgets(const std::vector<ObjectChange>& changes) {
   std::set<std::string> spaces;
   for (const ObjectChange& change : changes) {
@@ -480,6 +485,17 @@ std::vector<PlainPod> JobTable::PlainPods() const {
     plain.push_back({NodeId(pod.node), name, pod.uid, !will_be && !may_be});
   }
   return plain;
+}
+
+std::vector<AskedPod> JobTable::AskedPods() const {
+  std::vector<AskedPod> asked;
+  if (!saves_) return asked;
+  for (const auto& [name, entry] : pods_) {
+    const Pod& pod = entry.pod;
+    if (HoldsNode(pod) && IsOfRuntimeClass(pod))
+      asked.push_back({NodeId(pod.node), name, pod.uid, pod.deleting.has_value()});
+  }
+  return asked;
 }
 
 // It is wanted no more where it is, or the cluster has ended it, and its owner makes another: that it has

@@ -61,6 +61,14 @@ struct PlainPod {
   bool for_good = true;  // it is not about to become one
 };
 
+// A pod on a node, of whose containers an agent is asked how they start.
+struct AskedPod {
+  NodeId node;
+  ObjectName pod;
+  std::string uid;
+  bool leaves = false;  // it is being deleted: none is to start any more
+};
+
 // A job that goes on and has no pod at the moment, with the one that is to make one.
 struct Orphan {
   JobId job;
@@ -104,8 +112,11 @@ class JobTable {
   void OnPods(const std::vector<ObjectChange>& changes);
   void OnNodes(const std::vector<ObjectChange>& changes);
   void OnBudgets(const std::vector<ObjectChange>& changes);
-  // The server has taken a change of siding's of this node: what is known of it is older until OnNodes().
+  // The server has taken a change of siding's of this node, or may have: what is known of it is older until
+  // OnNodes().
   void OnNodeWritten(const std::string& name);
+  // The node is this one now: if that is what is known of it, it is not older.
+  void OnNodeRead(const Object& node);
   // These jobs go on with the next pod of their owner: until then they wait, and are not gone.
   void OnNext(std::map<JobId, DesiredState::Next> next);
   // The owner of this job makes no pods any more: it is gone.
@@ -139,6 +150,8 @@ class JobTable {
   std::vector<PodTask> Tasks() const;
   // Those that hold a node.
   std::vector<PlainPod> PlainPods() const;
+  // All of them that are not over, tasks or not.
+  std::vector<AskedPod> AskedPods() const;
   // By rank: those that are not being deleted, and are not over.
   std::vector<const Pod*> PodsOf(JobId job) const;
   // The same, or while there are none of these, the last ones that there were.

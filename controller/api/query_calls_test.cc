@@ -54,28 +54,6 @@ TEST_F(QueryCallsTest, JobsOfOneUser) {
   EXPECT_THAT(Listed(request), ElementsAre(first));
 }
 
-// Nor is what changes all the time: whoever has the list would be told it anew each time.
-TEST_F(QueryCallsTest, WhatTheyRunIsNotInABriefListNorTheirMemory) {
-  cluster_.Attach(engine_);
-  cluster_.AddNode("n1");
-  Submit("ada");
-  engine_.Tick();
-  cluster_.Run();
-  cluster_.Heartbeat("n1");
-  v1::ListJobsRequest request;
-  v1::ListJobsResponse whole, brief;
-  ASSERT_TRUE(service_.ListJobs(call_, &request, &whole).ok());
-  request.set_brief(true);
-  ASSERT_TRUE(service_.ListJobs(call_, &request, &brief).ok());
-  EXPECT_THAT(whole.jobs(0).spec().command(), ElementsAre("work"));
-  EXPECT_GT(whole.jobs(0).memory(), 0);
-  EXPECT_THAT(brief.jobs(0).spec().command(), IsEmpty());
-  EXPECT_EQ(brief.jobs(0).memory(), 0);
-  brief.mutable_jobs(0)->mutable_spec()->add_command("work");
-  brief.mutable_jobs(0)->set_memory(whole.jobs(0).memory());
-  EXPECT_EQ(brief.SerializeAsString(), whole.SerializeAsString()) << "and nothing else is missing";
-}
-
 TEST_F(QueryCallsTest, JobsInAState) {
   const int64_t job = Submit("ada");
   EXPECT_THAT(InState("pending"), ElementsAre(job));
@@ -270,6 +248,23 @@ class PlanCallsTest : public QueryCallsTest {
   int64_t first_ = 0;
   v1::SubmitRequest request_;
 };
+
+// And not what changes all the time: whoever has the list would be told it anew each time.
+TEST_F(PlanCallsTest, WhatTheyRunIsNotInABriefListNorTheirMemory) {
+  v1::ListJobsRequest request;
+  v1::ListJobsResponse whole, brief;
+  ASSERT_TRUE(service_.ListJobs(call_, &request, &whole).ok());
+  request.set_brief(true);
+  ASSERT_TRUE(service_.ListJobs(call_, &request, &brief).ok());
+  EXPECT_THAT(whole.jobs(0).spec().command(), ElementsAre("work"));
+  EXPECT_GT(whole.jobs(0).memory(), 0);
+  EXPECT_THAT(brief.jobs(0).spec().command(), IsEmpty());
+  EXPECT_EQ(brief.jobs(0).memory(), 0);
+  brief.mutable_jobs(0)->mutable_spec()->add_command("work");
+  brief.mutable_jobs(0)->set_memory(whole.jobs(0).memory());
+  EXPECT_EQ(brief.jobs(0).SerializeAsString(), whole.jobs(0).SerializeAsString())
+      << "and nothing else is missing";
+}
 
 TEST_F(PlanCallsTest, AJobThatMadeWaySaysWhenItIsBackToThoseWhoMayAct) {
   request_.mutable_spec()->set_walltime_us(60'000'000);

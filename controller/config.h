@@ -66,8 +66,6 @@ struct ControllerConfig {
   int metrics_port = 0;                       // 0: none
   std::string metrics_address = "127.0.0.1";  // of an interface, or all: 0.0.0.0, ::
   std::string page;                           // "ADDRESS:PORT" for the operators' page; empty: none
-  std::set<std::string> page_names;           // by which browsers know it, in small letters
-  PageProxyConfig page_proxy;
   std::string log_level = "info";
   ServiceLimits limits;
   Retention retention;
@@ -76,7 +74,9 @@ struct ControllerConfig {
   IdentityBy identity = IdentityBy::kCertificate;
   std::string munge_socket;  // empty: where libmunge looks
   SlurmConfig slurm;
-  KubernetesConfig kubernetes;  // not with slurm
+  KubernetesConfig kubernetes;       // not with slurm
+  std::set<std::string> page_names;  // by which browsers know the page, in small letters
+  PageProxyConfig page_proxy;
 };
 
 // Its journal's file.

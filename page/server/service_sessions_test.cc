@@ -10,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "nlohmann/json.hpp"
 #include "page/server/pages.h"
+#include "page/server/service_source.h"
 
 namespace siding::page {
 namespace {
@@ -170,10 +171,7 @@ TEST(ReaderTest, ACertificateSaysWhoOneIsUnlessMungeDoes) {
 // The page, for those whom their certificates name: ada, of the policy, is no account of any machine.
 class ReadersTest : public CallsTest {
  protected:
-  ReadersTest() {
-    engine_.SetPolicy(Policy{.operators = {"daemon"}});
-    limits_.waiting_calls_per_user = 2;
-  }
+  ReadersTest() { engine_.SetPolicy(Policy{.operators = {"daemon"}}); }
   int64_t SubmitAs(const std::string& user, uint32_t uid) {
     JobSpec spec;
     spec.command = {"work-of-" + user};
@@ -196,7 +194,7 @@ class ReadersTest : public CallsTest {
     return json::parse(*Get(user, "/api/v1/jobs").body)["jobs"].size();
   }
 
-  ServiceLimits limits_;
+  const ServiceLimits limits_{.waiting_calls_per_user = 2};
   ServiceSource strangers_{service_};
   ServiceSessions sessions_{service_, limits_, PageProxy(), true};
   Pages pages_{strangers_,

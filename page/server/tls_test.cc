@@ -101,7 +101,7 @@ class TlsPageTest : public CertificateCases {
               absl::StrCat(!reader.ok() ? reader.status().message()
                            : *reader    ? absl::StrCat("uid ", (*reader)->uid)
                                         : "a stranger",
-                           "."));
+                           "!"));
           MutexLock lock(mutex_);
           peers_.push_back(request.peer);
           return response;
@@ -110,7 +110,7 @@ class TlsPageTest : public CertificateCases {
     server_ = *std::move(server);
   }
   std::string AskWith(const TlsFiles& files, int newest = TLS1_3_VERSION) {
-    return TlsClient(server_->port(), files, newest).Ask(kQuestion, ".");
+    return TlsClient(server_->port(), files, newest).Ask(kQuestion, "!");
   }
   HttpPeer Peer() {
     MutexLock lock(mutex_);
@@ -129,7 +129,7 @@ TEST_F(TlsPageTest, EachIsWhoHisCertificateSays) {
     for (const CertificateCase& one : Cases()) {
       const std::string answer = AskWith(one.files, version);
       if (one.uid)
-        EXPECT_THAT(answer, HasSubstr(absl::StrCat("uid ", *one.uid, "."))) << one.what;
+        EXPECT_THAT(answer, HasSubstr(absl::StrCat("uid ", *one.uid, "!"))) << one.what;
       else if (!one.refusal.empty())
         EXPECT_THAT(answer, HasSubstr(one.refusal)) << one.what;
       else
@@ -147,7 +147,7 @@ TEST_F(TlsPageTest, WhoIsRefusedInTheHandshakeIsInTheLog) {
 }
 TEST_F(TlsPageTest, WhoShowsNoneIsAStranger) {
   Serve();
-  EXPECT_THAT(AskWith({}), HasSubstr("a stranger."));
+  EXPECT_THAT(AskWith({}), HasSubstr("a stranger!"));
   EXPECT_EQ(Peer().address, "127.0.0.1");
   EXPECT_TRUE(Peer().tls);
   EXPECT_EQ(Peer().certificate, std::nullopt);
@@ -160,7 +160,7 @@ TEST_F(TlsPageTest, TheHandlerHasTheCertificatesUris) {
 // With MUNGE users' certificates are not theirs to be known by.
 TEST_F(TlsPageTest, WhereNobodyIsAskedForACertificateNoneIsShown) {
   Serve(false);
-  EXPECT_THAT(AskWith(Keep("user", Issue(Kind::kUser, "daemon"))), HasSubstr("a stranger."));
+  EXPECT_THAT(AskWith(Keep("user", Issue(Kind::kUser, "daemon"))), HasSubstr("a stranger!"));
 }
 TEST_F(TlsPageTest, OldVersionsOfTlsAreRefused) {
   Serve();
@@ -192,14 +192,14 @@ TEST_F(TlsPageTest, AnAuthorityThatIsExchangedIsBelieved) {
   const TlsFiles files = Keep("other", IssueFor({Kind::kUser, "daemon"}, other_authority_, kHour, now_));
   EXPECT_EQ(AskWith(files), "");
   Write("ca.pem", authority_.certificate + other_authority_.certificate);
-  EXPECT_THAT(AskWith(files), HasSubstr("uid 1."));
+  EXPECT_THAT(AskWith(files), HasSubstr("uid 1!"));
 }
 TEST_F(TlsPageTest, WhoSaysNothingOrTooLittleIsCutAndKeepsNobodyWaiting) {
   Serve();
   const UniqueFd silent = ConnectTo(server_->port()), slow = ConnectTo(server_->port());
   const char hello[] = "\x16\x03\x01\x02\x00\x01";  // the beginning of one
   ASSERT_EQ(send(slow.get(), hello, sizeof(hello) - 1, 0), static_cast<ssize_t>(sizeof(hello) - 1));
-  EXPECT_THAT(AskWith({}), HasSubstr("a stranger."));
+  EXPECT_THAT(AskWith({}), HasSubstr("a stranger!"));
   server_->CutSlow(Time{});
   server_->CutSlow(Time{} + std::chrono::seconds(59));
   char byte = 0;
@@ -210,7 +210,7 @@ TEST_F(TlsPageTest, WhoSaysNothingOrTooLittleIsCutAndKeepsNobodyWaiting) {
     while (recv(one->get(), &byte, 1, 0) > 0) {  // an alert may come before the end
     }
   }
-  EXPECT_THAT(AskWith({}), HasSubstr("a stranger."));
+  EXPECT_THAT(AskWith({}), HasSubstr("a stranger!"));
 }
 TEST_F(TlsPageTest, WhoSpeaksPlainHttpIsNotAnswered) {
   Serve();

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Who reads the page of a real controller that is on the network: by a client's certificate, by a proxy's word, or as a stranger; asked by
-curl, and through nginx where it is installed."""
+curl, and through nginx where there is one (it is in no list of deploy/setup: its package starts a server)."""
 
 import http.server
 import json

@@ -110,7 +110,7 @@ class PlanSummaryTest : public NodesTest {
     spec.start_by = FromMicros(60'000'000);
     Apply(state_, Event{++seq_, FromMicros(seq_), kRequest, JobSubmitted{spec}});
   }
-  void Planned(std::vector<JobId> victims) {
+  void PlannedFrom(std::vector<JobId> victims) {
     Plan plan;
     plan.request = kRequest;
     plan.feasible = true;
@@ -138,8 +138,8 @@ class PlanSummaryTest : public NodesTest {
 };
 
 TEST_F(PlanSummaryTest, SaysWhenItStartsByTheNewestPlanAndHowLongBeforeItsDeadline) {
-  Planned(std::vector<JobId>{});
-  Planned({JobId(1)});
+  PlannedFrom({});
+  PlannedFrom({JobId(1)});
   EXPECT_TRUE(Shown().feasible());
   EXPECT_EQ(Shown().predicted_start_us(), 12'000'000);
   EXPECT_EQ(Shown().margin_us(), 48'000'000);
@@ -157,7 +157,7 @@ TEST_F(PlanSummaryTest, SaysWhyThereIsNoStart) {
 }
 
 TEST_F(PlanSummaryTest, AJobHasMadeWayWhenItIsOffItsNodesOrFrozenThere) {
-  Planned({JobId(1)});
+  PlannedFrom({JobId(1)});
   EXPECT_EQ(Away(), std::pair(0, 1));
   Ordered(JobEvent::kOrderSuspend);
   EXPECT_EQ(Away(), std::pair(0, 1));
@@ -170,8 +170,8 @@ TEST_F(PlanSummaryTest, AJobHasMadeWayWhenItIsOffItsNodesOrFrozenThere) {
 }
 
 TEST_F(PlanSummaryTest, WhoLeftByAnEarlierPlanCountsAndWhoIsSparedByTheNewestDoesNot) {
-  Planned({JobId(1)});
-  Planned(std::vector<JobId>{});
+  PlannedFrom({JobId(1)});
+  PlannedFrom({});
   EXPECT_EQ(Away(), std::pair(0, 0));
   Ordered(JobEvent::kOrderSuspend);
   Feed(JobEvent::kFrozen);
@@ -179,15 +179,15 @@ TEST_F(PlanSummaryTest, WhoLeftByAnEarlierPlanCountsAndWhoIsSparedByTheNewestDoe
 }
 
 TEST_F(PlanSummaryTest, WhoWasEndedForItCounts) {
-  Planned({JobId(1)});
+  PlannedFrom({JobId(1)});
   Ordered(JobEvent::kOrderKill);
-  Planned(std::vector<JobId>{});
+  PlannedFrom({});
   Feed(JobEvent::kFailed);
   EXPECT_EQ(Away(), std::pair(1, 1));
 }
 
 TEST_F(PlanSummaryTest, IsForThoseWhoMayActOnTheRequest) {
-  Planned({JobId(1)});
+  PlannedFrom({JobId(1)});
   EXPECT_FALSE(ShowOthersJob(state_, state_.jobs.at(kRequest)).has_plan());
   EXPECT_FALSE(ShowJob(state_, state_.jobs.at(JobId(1))).has_plan());
 }

@@ -20,8 +20,8 @@ function TheWay({active}: {active: Active}) {
     <p>Then it is at <a href=${address}>${address}</a>.</p>`;
 }
 
-export const StandsBy = ({active, retry}: {active: Active; retry: Child}) => html`<h1>This controller stands by</h1>
-  <p class="lead">The active one is <b>${active.name}</b>.</p>
+export const StandsBy = ({active, retry}: {active: Active; retry: Child}) => html`<div class="titleline"><h1>This controller stands by</h1>
+    <p>The active one is <b>${active.name}</b>.</p></div>
   <section class="panel"><div class="phead"><h2>To the active one</h2></div><div class="pad"><${TheWay} active=${active}/></div></section>
   <section class="panel"><div class="phead"><h2>What works</h2></div><div class="pad"><ul class="works">
     <li>Jobs run, and nodes are served, by the active controller.</li>

@@ -31,6 +31,7 @@ class StandbySource final : public Source {
 
   absl::Status ListJobs(const v1::ListJobsRequest&, v1::ListJobsResponse&) override { return Refusal(); }
   absl::Status Explain(const v1::ExplainRequest&, v1::ExplainResponse&) override { return Refusal(); }
+  absl::Status PlanRequest(const v1::SubmitRequest&, v1::Plan&) override { return Refusal(); }
   absl::Status ListCheckpoints(const v1::ListCheckpointsRequest&, v1::ListCheckpointsResponse&) override {
     return Refusal();
   }

@@ -713,7 +713,7 @@ class NodeInDoubtTest : public OneRoundTest {
  protected:
   NodeInDoubtTest() {
     transport_.Do([](FakeApiServer& server) {
-      Json node = *server.store().Find("nodes", {"", "n1"})->json;
+      Json node = *server.store().Find("nodes", {"", "n1"});
       node["spec"]["taints"] = {{{"key", "siding.dev/kept-for"}, {"value", "5"}, {"effect", "NoSchedule"}}};
       server.store().Put("nodes", {"", "n1"}, node);
     });

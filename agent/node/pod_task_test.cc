@@ -480,30 +480,6 @@ TEST_F(PodTest, AContainerWhoseMakerIsKilledIsFound) {
   ExpectFrozen("c1");
 }
 
-TEST_F(PodTest, AContainerOfAPodThatIsDeletedIsNotWaitedFor) {
-  auto created = BeginCreate("c1");
-  v1::ToAgent command = PodCommand(0, 1);
-  command.clear_task();
-  command.mutable_refuse_start();
-  Order(command);
-  const ProgramResult result = created.get();
-  EXPECT_NE(result.exit_code, 0);
-  EXPECT_THAT(result.errors, HasSubstr("its pod is being deleted"));
-  EXPECT_THAT(Calls(), Not(HasSubstr("create")));
-}
-
-// Its image could not be restored, and it waits to be evicted.
-TEST_F(PodTest, AlsoOfOneThatCouldNotBeRestored) {
-  RestorePod("1.7");
-  AwaitPhase(v1::RESTORE_FAILED, 2);
-  auto created = BeginCreate("c1", 2);
-  v1::ToAgent command = PodCommand(0, 2);
-  command.clear_task();
-  command.mutable_refuse_start();
-  Order(command);
-  EXPECT_THAT(created.get().errors, HasSubstr("its pod is being deleted"));
-}
-
 // ---- Suspended and back. ----
 
 TEST_F(PodTest, ASuspendedPodStandsAndGoesOn) {

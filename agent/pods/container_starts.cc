@@ -7,8 +7,7 @@
 namespace siding {
 namespace {
 constexpr auto kLookAgain = std::chrono::milliseconds(200);  // whether who asked is still there
-constexpr auto kRefusedFor = std::chrono::minutes(10);
-}  // namespace
+}
 
 void ContainerStarts::Offer(const std::string& pod_uid, ContainerOwner& owner) {
   MutexLock lock(mutex_);
@@ -28,15 +27,6 @@ void ContainerStarts::Let(const std::string& pod_uid) {
   changed_.NotifyAll();
 }
 
-void ContainerStarts::Refuse(const std::string& pod_uid) {
-  const auto now = std::chrono::steady_clock::now();
-  MutexLock lock(mutex_);
-  std::erase_if(refused_, [&](const auto& pod) { return now > pod.second + kRefusedFor; });
-  refused_.insert_or_assign(pod_uid, now);
-  let_.erase(pod_uid);
-  changed_.NotifyAll();
-}
-
 void ContainerStarts::Ring() {
   MutexLock lock(mutex_);
   changed_.NotifyAll();
@@ -50,7 +40,6 @@ absl::StatusOr<ContainerStart> ContainerStarts::Ask(const StartingContainer& sta
       "connected?");
   MutexLock lock(mutex_);
   while (goes_on()) {
-    if (refused_.contains(starting.pod_uid)) return absl::FailedPreconditionError("its pod is being deleted");
     if (const auto found = owners_.find(starting.pod_uid); found != owners_.end()) {
       absl::StatusOr<ContainerStart> start = found->second->OnStarting(starting);
       if (!absl::IsUnavailable(start.status())) return start;

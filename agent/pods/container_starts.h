@@ -2,7 +2,6 @@
 // they come.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <map>
 #include <set>
@@ -36,8 +35,6 @@ class ContainerStarts {
   void Withdraw(const std::string& pod_uid, const ContainerOwner& owner);
   // The containers of this pod, which is no task, start from their beginning.
   void Let(const std::string& pod_uid);
-  // This pod is being deleted, or is gone: whoever waits to make a container of it need not wait any longer.
-  void Refuse(const std::string& pod_uid);
   // Somebody who said kUnavailable may say something else now.
   void Ring();
 
@@ -51,8 +48,6 @@ class ContainerStarts {
   CondVar changed_;
   std::map<std::string, ContainerOwner*> owners_ ABSL_GUARDED_BY(mutex_);  // by the pod's uid
   std::set<std::string> let_ ABSL_GUARDED_BY(mutex_);                      // uids of pods that are no tasks
-  // Uids of pods that are deleted, and since when: their kubelets may try again until they know it.
-  std::map<std::string, std::chrono::steady_clock::time_point> refused_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace siding

@@ -153,37 +153,6 @@ TEST(ContainerStarts, WithATaskThePatienceEndsWithWhatItSaidLast) {
             absl::UnavailableError("its image is being verified"));
 }
 
-TEST(ContainerStarts, OfAPodThatIsDeletedNobodyWaits) {
-  ContainerStarts starts;
-  Asker asker(starts, "a");
-  asker.AwaitLook();
-  starts.Refuse("a");
-  EXPECT_EQ(asker.Answer().status(), absl::FailedPreconditionError("its pod is being deleted"));
-}
-
-TEST(ContainerStarts, NorForATaskThatDoesNotKnowYet) {
-  ContainerStarts starts;
-  Owner owner;
-  owner.Say(absl::UnavailableError("its image is being verified"));
-  starts.Offer("a", owner);
-  Asker asker(starts, "a");
-  owner.AwaitAsked(1);
-  starts.Refuse("a");
-  EXPECT_TRUE(absl::IsFailedPrecondition(asker.Answer().status()));
-}
-
-TEST(ContainerStarts, OfAPodThatIsDeletedNoContainerIsMadeLater) {
-  ContainerStarts starts;
-  Owner owner;
-  starts.Offer("a", owner);
-  starts.Let("b");
-  for (const char* uid : {"a", "b"}) {
-    starts.Refuse(uid);
-    EXPECT_TRUE(absl::IsFailedPrecondition(starts.Ask(Of(uid), kPatience, Always).status())) << uid;
-  }
-  EXPECT_EQ(owner.asked(), 0);
-}
-
 TEST(ContainerStarts, WhoHasGoneIsNotAnswered) {
   ContainerStarts starts;
   Owner owner;

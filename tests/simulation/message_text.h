@@ -76,8 +76,6 @@ inline std::string Words(const v1::ToAgent& command) {
       return absl::StrCat("verify ", command.verify().checkpoint(), " rank ", command.verify().rank());
     case v1::ToAgent::kDelete:
       return absl::StrCat("delete ", command.delete_().checkpoint(), " rank ", command.delete_().rank());
-    case v1::ToAgent::kRefuseStart:
-      return absl::StrCat("refuse start of ", command.pod().name());
     default:
       return "nothing";
   }

@@ -146,7 +146,6 @@ class RoundsOfWatched final : public Rounds {
     }
     now.tasks = table_.Tasks();
     now.plain = table_.PlainPods();
-    now.asked = table_.AskedPods();
     return now;
   }
 

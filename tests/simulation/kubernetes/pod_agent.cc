@@ -43,7 +43,6 @@ HostedPod* PodAgent::OwnerOf(const std::string& uid) {
 }
 
 absl::StatusOr<std::optional<ImageName>> PodAgent::OnStarting(const std::string& uid, const std::string& id) {
-  if (refused_.contains(uid)) return absl::FailedPreconditionError("its pod is being deleted");
   if (HostedPod* const pod = OwnerOf(uid)) return pod->OnStarting(id);
   if (let_.contains(uid)) return std::optional<ImageName>();
   return absl::UnavailableError("siding's controller has not said what this pod is to it");
@@ -58,10 +57,6 @@ void PodAgent::Execute(const v1::ToAgent& command) {
     return stream_.After(lab_.random.Between(1ms, 100ms), [this, command] { Answer(command); });
   if (command.has_let_start()) {
     let_.insert(command.pod().uid());
-    return containers_.Ring(options_.node);
-  }
-  if (command.has_refuse_start()) {
-    refused_.insert(command.pod().uid());
     return containers_.Ring(options_.node);
   }
   const TaskId id = TaskIdOf(command.task());

@@ -50,7 +50,6 @@ class PodAgent final : public ContainerOwner {
   std::map<TaskId, std::unique_ptr<HostedPod>> pods_;
   std::map<std::string, TaskId> owners_;  // by uid
   std::set<std::string> let_;             // uids of pods that are no tasks
-  std::set<std::string> refused_;         // of those that are being deleted
   AgentStream stream_;                    // last: what it still sends is lost
 };
 

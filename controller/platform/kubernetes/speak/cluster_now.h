@@ -21,7 +21,6 @@ struct ClusterNow {
   std::vector<Machine> machines;  // that are ready
   std::vector<PodTask> tasks;
   std::vector<PlainPod> plain;
-  std::vector<AskedPod> asked;
 };
 
 }  // namespace siding::kubernetes

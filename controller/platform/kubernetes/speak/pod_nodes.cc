@@ -174,7 +174,6 @@ absl::Status PodNodes::OnConnected(const NodeId& node, const v1::Hello& hello) {
     // The kubelet gives its pods this much, and no more.
     *told.mutable_capacity() = ToProto(there->second);
     std::erase_if(let_start_, [&](const auto& pod) { return pod.second == node; });
-    for (auto& [uid, asked] : asked_) asked.told &= asked.pod.node != node;
     std::erase_if(replaced_, [&](const auto& task) { return task.first.first == node; });
     for (auto& [id, task] : hosted_) {
       if (task.node != node) continue;
@@ -286,7 +285,6 @@ void PodNodes::Round(const ClusterNow& cluster, Time now) {
     OrderStarts(now, to_agents);
     OrderEnds(now, to_agents);
     LetStart(cluster.plain, to_agents);
-    RefuseStarts(cluster.asked, to_agents);
     others = others_;
     connected = connected_;
   }
@@ -475,27 +473,6 @@ void PodNodes::LetStart(const std::vector<PlainPod>& pods, Orders& orders) {
     orders.emplace_back(pod.node, std::move(command));
   }
   let_start_ = std::move(told);
-}
-
-void PodNodes::RefuseStarts(const std::vector<AskedPod>& pods, Orders& orders) {
-  for (auto& [uid, asked] : asked_) asked.seen = false;
-  for (const AskedPod& pod : pods) {
-    Asked& asked = asked_[pod.uid];
-    asked.pod = pod;
-    asked.seen = true;
-  }
-  for (auto& [uid, asked] : asked_) {
-    asked.pod.leaves |= !asked.seen;
-    if (!asked.pod.leaves || asked.told || !connected_.contains(asked.pod.node)) continue;
-    v1::ToAgent command;
-    command.mutable_refuse_start();
-    SetPod(asked.pod.pod, uid, command);
-    orders.emplace_back(asked.pod.node, std::move(command));
-    asked.told = true;
-  }
-  std::erase_if(asked_, [&](const auto& pod) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return !pod.second.seen && (pod.second.told || !nodes_.contains(pod.second.pod.node));
-  });
 }
 
 // Without a connection the engine cannot take back what it has ordered.

@@ -78,11 +78,6 @@ class PodNodes final : public PodSpeaker {
     bool stays = false;
     std::optional<Time> told;
   };
-  struct Asked {
-    AskedPod pod;
-    bool seen = false;  // it is there, in this round
-    bool told = false;  // that it is deleted, to its agent, which has not connected since
-  };
   // To start a job, in a row.
   struct Failures {
     int count = 0;
@@ -117,8 +112,6 @@ class PodNodes final : public PodSpeaker {
   // Tells the agents of those whose pods are being deleted, and the engine what has changed.
   void OrderHeldEnds(Orders& orders, Reports& reports) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LetStart(const std::vector<PlainPod>& pods, Orders& orders) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Who makes a container would wait for the word of its task, which does not come any more.
-  void RefuseStarts(const std::vector<AskedPod>& pods, Orders& orders) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsUnwanted(const Hosted& task) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddEvictions(Time now, std::vector<Eviction>& evictions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Its pod has, and the cluster has not ended it.
@@ -144,8 +137,6 @@ class PodNodes final : public PodSpeaker {
   std::map<JobId, Failures> failures_ ABSL_GUARDED_BY(mutex_);
   // Pods that are no tasks, by uid: their nodes, whose agents have been told since they connected.
   std::map<std::string, NodeId> let_start_ ABSL_GUARDED_BY(mutex_);
-  // Pods of which agents are asked how they start, by uid; also those that are gone, until that is told.
-  std::map<std::string, Asked> asked_ ABSL_GUARDED_BY(mutex_);
   std::function<void()> bell_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -336,60 +336,6 @@ TEST_F(PodNodesTest, APodThatIsNoTaskIsLetStartOnceAConnection) {
   EXPECT_THAT(agents_.orders, SizeIs(2));
 }
 
-// Who makes a container of it would wait for a word that does not come.
-class DeletedPodTest : public PodNodesTest {
- protected:
-  DeletedPodTest() {
-    now_.asked = {{kNode, {"d", "a"}, "uid-a"}};
-    Round();
-    EXPECT_TRUE(Connect().ok());
-    Round();
-    EXPECT_THAT(agents_.orders, IsEmpty());
-  }
-  void ExpectRefused() {
-    ASSERT_THAT(agents_.orders, SizeIs(1));
-    EXPECT_TRUE(agents_.orders.front().second.has_refuse_start());
-    EXPECT_EQ(agents_.orders.front().second.pod().uid(), "uid-a");
-  }
-};
-TEST_F(DeletedPodTest, ItsAgentIsToldOnceAConnection) {
-  now_.asked[0].leaves = true;
-  Round();
-  Round();
-  ExpectRefused();
-  nodes_.OnDisconnected(kNode);
-  ASSERT_TRUE(Connect().ok());
-  Round();
-  EXPECT_THAT(agents_.orders, SizeIs(2));
-}
-TEST_F(DeletedPodTest, AlsoWhereItIsGoneAtOnce) {
-  now_.asked.clear();
-  Round();
-  Round();
-  ExpectRefused();
-}
-TEST_F(DeletedPodTest, AnAgentThatIsAwayIsToldWhenItIsBack) {
-  nodes_.OnDisconnected(kNode);
-  now_.asked.clear();
-  Round();
-  EXPECT_THAT(agents_.orders, IsEmpty());
-  ASSERT_TRUE(Connect().ok());
-  Round();
-  ExpectRefused();
-}
-TEST_F(DeletedPodTest, OneThatHasGoneWithItsNodeIsForgotten) {
-  nodes_.OnDisconnected(kNode);
-  now_.asked.clear();
-  const auto machines = now_.machines;
-  now_.machines.clear();
-  Round();
-  now_.machines = machines;
-  Round();
-  ASSERT_TRUE(Connect().ok());
-  Round();
-  EXPECT_THAT(agents_.orders, IsEmpty());
-}
-
 // ---- What the engine hears. ----
 
 TEST_F(PodNodesTest, WhoseTaskItIs) {

@@ -487,17 +487,6 @@ std::vector<PlainPod> JobTable::PlainPods() const {
   return plain;
 }
 
-std::vector<AskedPod> JobTable::AskedPods() const {
-  std::vector<AskedPod> asked;
-  if (!saves_) return asked;
-  for (const auto& [name, entry] : pods_) {
-    const Pod& pod = entry.pod;
-    if (HoldsNode(pod) && IsOfRuntimeClass(pod))
-      asked.push_back({NodeId(pod.node), name, pod.uid, pod.deleting.has_value()});
-  }
-  return asked;
-}
-
 // It is wanted no more where it is, or the cluster has ended it, and its owner makes another: that it has
 // failed says nothing of its work.
 bool JobTable::IsBeingReplaced(JobId number, const Pod& pod) const {

@@ -61,14 +61,6 @@ struct PlainPod {
   bool for_good = true;  // it is not about to become one
 };
 
-// A pod on a node, of whose containers an agent is asked how they start.
-struct AskedPod {
-  NodeId node;
-  ObjectName pod;
-  std::string uid;
-  bool leaves = false;  // it is being deleted: none is to start any more
-};
-
 // A job that goes on and has no pod at the moment, with the one that is to make one.
 struct Orphan {
   JobId job;
@@ -150,8 +142,6 @@ class JobTable {
   std::vector<PodTask> Tasks() const;
   // Those that hold a node.
   std::vector<PlainPod> PlainPods() const;
-  // All of them that are not over, tasks or not.
-  std::vector<AskedPod> AskedPods() const;
   // By rank: those that are not being deleted, and are not over.
   std::vector<const Pod*> PodsOf(JobId job) const;
   // The same, or while there are none of these, the last ones that there were.

@@ -920,20 +920,6 @@ TEST_F(JobThatGoesOnTest, WhatIsMadeBySidingRuncAndIsNoTaskIsListed) {
   EXPECT_EQ(table_.PlainPods().front().uid, "uid-b");
 }
 
-TEST_F(JobThatGoesOnTest, PodsOfWhichAgentsAreAskedAreThoseThatHaveANodeAndAreNotOver) {
-  AddRunning();  // a task
-  Add({.name = "b", .node = "n1", .spec = {{"runtimeClassName", "siding"}}, .deleting = true});
-  Add({.name = "c", .node = "n1"});
-  Add({.name = "d", .spec = {{"runtimeClassName", "siding"}}});
-  Add({.name = "e", .node = "n1", .phase = "Failed", .spec = {{"runtimeClassName", "siding"}}});
-  const std::vector<AskedPod> asked = table_.AskedPods();
-  ASSERT_THAT(asked, SizeIs(2));
-  EXPECT_EQ(asked[0].uid, "uid-a");
-  EXPECT_FALSE(asked[0].leaves);
-  EXPECT_EQ(asked[1].uid, "uid-b");
-  EXPECT_TRUE(asked[1].leaves);
-}
-
 TEST_F(JobTableTest, WhereAPodMayBeIsAskedByItsJob) {
   Add({.said = kDeadline, .spec = {{"nodeSelector", {{"name", "n2"}}}}});
   EXPECT_THAT(*table_.NodesFor(Job().spec), ElementsAre(NodeId("n2")));

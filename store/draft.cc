@@ -64,7 +64,8 @@ absl::StatusOr<std::vector<ImageFileEntry>> DirectoryDraft::ListFiles() const {
   return files;
 }
 
-absl::Status DirectoryDraft::FinishFile(ImageFileEntry& file, PartialHash* known) const {
+absl::Status DirectoryDraft::FinishFile(ImageFileEntry& file, PartialHash* known,
+                                        const std::function<bool()>& stop) const {
   const std::string name = path() + "/" + file.name;
   const UniqueFd fd(open(name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   struct stat info = {};
@@ -77,7 +78,9 @@ absl::Status DirectoryDraft::FinishFile(ImageFileEntry& file, PartialHash* known
   PartialHash fresh;
   const bool goes_on = known != nullptr && known->inode == info.st_ino && known->hashed <= info.st_size;
   PartialHash& partial = goes_on ? *known : fresh;
-  const absl::Status read = HashRange(fd.get(), partial.hashed, info.st_size, partial.hash);
+  const absl::Status read =
+      HashRange(fd.get(), partial.hashed, info.st_size, partial.hash, [&](int64_t) { return !stop(); });
+  if (absl::IsCancelled(read)) return read;
   if (!read.ok()) return absl::InternalError(absl::StrCat(name, ": ", std::string(read.message())));
   if (layout_.disk->SyncFile(fd.get()) != 0) return IoError(layout_, errno, "fdatasync " + name);
   file.size = Bytes{info.st_size};
@@ -95,7 +98,8 @@ absl::Status DirectoryDraft::EncryptFile(ImageFileEntry& file) const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Manifest> DirectoryDraft::Seal(std::map<std::string, std::string> metadata) {
+absl::StatusOr<Manifest> DirectoryDraft::Seal(std::map<std::string, std::string> metadata,
+                                              const std::function<bool()>& stop) {
   if (phase_ != kWriting)
     return absl::FailedPreconditionError("image " + Describe(key_) + " cannot be sealed twice");
   // For good: the kernel tells once that a file could not be written, and a second try would succeed.
@@ -114,8 +118,9 @@ absl::StatusOr<Manifest> DirectoryDraft::Seal(std::map<std::string, std::string>
   RunInParallel(order.size(), kSealThreads, [&](size_t i) {
     ImageFileEntry& file = manifest.files[order[i]];
     const auto known = followed.find(file.name);
-    results[order[i]] =
-        plain_ ? EncryptFile(file) : FinishFile(file, known == followed.end() ? nullptr : &known->second);
+    results[order[i]] = stop()   ? absl::CancelledError("called off")
+                        : plain_ ? EncryptFile(file)
+                                 : FinishFile(file, known == followed.end() ? nullptr : &known->second, stop);
   });
   for (const absl::Status& result : results) SIDING_RETURN_IF_ERROR(result);
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -21,7 +22,9 @@ class DirectoryDraft final : public ImageDraft {
 
   const std::string& path() const override { return plain_ ? plain_->path() : folder_->path(); }
   Bytes BytesSoFar() const override { return std::max(follower_.seen(), Bytes{sealed_size_.load()}); }
-  absl::StatusOr<Manifest> Seal(std::map<std::string, std::string> metadata) override;
+  using ImageDraft::Seal;
+  absl::StatusOr<Manifest> Seal(std::map<std::string, std::string> metadata,
+                                const std::function<bool()>& stop) override;
   absl::Status Commit() override;
 
  private:
@@ -35,7 +38,8 @@ class DirectoryDraft final : public ImageDraft {
         follower_(path(), /*only_count=*/plain_ != nullptr) {}
 
   absl::StatusOr<std::vector<ImageFileEntry>> ListFiles() const;
-  absl::Status FinishFile(ImageFileEntry& file, PartialHash* known) const;
+  absl::Status FinishFile(ImageFileEntry& file, PartialHash* known,
+                          const std::function<bool()>& stop) const;
   absl::Status EncryptFile(ImageFileEntry& file) const;
   absl::Status MoveIntoPlace();
 

@@ -20,6 +20,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -68,7 +69,12 @@ class ImageDraft {
   virtual const std::string& path() const = 0;
   virtual Bytes BytesSoFar() const = 0;
   // No more writes: checksums are completed, everything is synced, the manifest is written. Still invisible.
-  virtual absl::StatusOr<Manifest> Seal(std::map<std::string, std::string> metadata) = 0;
+  // `stop` is asked all the time, from several threads: true ends it soon, with kCancelled.
+  virtual absl::StatusOr<Manifest> Seal(std::map<std::string, std::string> metadata,
+                                        const std::function<bool()>& stop) = 0;
+  absl::StatusOr<Manifest> Seal(std::map<std::string, std::string> metadata) {
+    return Seal(std::move(metadata), [] { return false; });
+  }
   // Makes the sealed image visible, durably. A second image under the same key is kAlreadyExists.
   virtual absl::Status Commit() = 0;
 };

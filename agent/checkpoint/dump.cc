@@ -189,7 +189,10 @@ absl::Status DumpOnce::Capture(const StillHeld& held) {
 }
 
 absl::Status DumpOnce::Finish(const StillHeld& held) {
-  SIDING_ASSIGN_OR_RETURN(const Manifest manifest, draft_->Seal(std::move(metadata_)));
+  // A task that runs may end meanwhile, or be ended, and shall not wait for the disk.
+  const auto sealed = draft_->Seal(std::move(metadata_), [this] { return !observer_.WhyStopped().ok(); });
+  if (absl::IsCancelled(sealed.status())) SIDING_RETURN_IF_ERROR(observer_.WhyStopped());
+  SIDING_ASSIGN_OR_RETURN(const Manifest manifest, sealed);
   SIDING_RETURN_IF_ERROR(FaultAtCriu<"agent.dump.sealed: the image is whole, nobody has been told">());
   SIDING_RETURN_IF_ERROR(observer_.OnPrepared(manifest, held));
   SIDING_RETURN_IF_ERROR(FaultAtCriu<"agent.dump.decided: the image is to count">());
@@ -228,6 +231,7 @@ absl::Status DumpOnce::Run() {
     FaultHere<"agent.dump.over: criu has ended">();
     if (!status.ok() && (!committed_ || plan_.keep_running)) LetGo();
     if (status.ok() && plan_.finish_behind) {
+      EndHold(plan_.hold);  // criu only warns where it could not
       observer_.OnRunsOn(std::chrono::duration_cast<Duration>(Steady::now() - stopped_));
       status = FaultAt<"agent.dump.behind: the task runs again, its image is not sealed">();
       if (status.ok()) status = Finish([] { return absl::OkStatus(); });

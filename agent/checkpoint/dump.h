@@ -41,8 +41,8 @@ struct DumpPlan {
   std::string cgroup;
   std::string hold;  // see CriuDump
   bool keep_running = false;
-  // Needs keep_running: the processes run again as soon as all of the image is written, and it is synced and
-  // committed beside them. Not for a rank of several: it would run on into a checkpoint that may not count.
+  // Needs keep_running: the processes run again as soon as all of the image is written, and it is synced
+  // and committed beside them. Not for a rank of several: it would run on into a checkpoint that may not count.
   bool finish_behind = false;
   Duration commit_patience{0};  // see CommitPatience() in dump_steps.h
   CriuUser user;
@@ -58,6 +58,8 @@ class DumpObserver {
  public:
   virtual ~DumpObserver() = default;
   virtual void OnProgress(Bytes done) = 0;
+  // Why the dump is to be undone; OK: it is not. Asked from several threads while the image is sealed.
+  virtual absl::Status WhyStopped() const = 0;
   // The processes are frozen, and all of the image is in `folder`, not encrypted. Not OK: the dump fails with
   // that. They are frozen for as long as `held` is OK.
   virtual absl::Status OnWritten(const std::string& /*folder*/, const StillHeld& /*held*/) {

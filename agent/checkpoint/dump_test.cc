@@ -83,6 +83,7 @@ void End(pid_t pid) {
 class Observer final : public DumpObserver {
  public:
   void OnProgress(Bytes) override {}
+  absl::Status WhyStopped() const override { return stopped; }
   void OnRunsOn(Duration) override { steps.push_back("runs on"); }
   absl::Status OnPrepared(const Manifest& manifest, const StillHeld&) override {
     steps.push_back("prepared");
@@ -96,6 +97,7 @@ class Observer final : public DumpObserver {
   void OnCommitted() override { steps.push_back("committed"); }
 
   absl::Status decision;
+  absl::Status stopped;
   absl::Status record;
   size_t record_fails = SIZE_MAX;  // so often, in a dump that is tried once
   std::vector<std::string> steps;
@@ -343,6 +345,13 @@ TEST_F(BehindTest, RefusalLeavesNothing) {
   observer_.decision = absl::AbortedError("called off");
   EXPECT_TRUE(absl::IsAborted(Run()));
   EXPECT_THAT(Images(), IsEmpty());
+  EXPECT_FALSE(DraftsLeft());
+}
+
+TEST_F(BehindTest, NobodyWaitsForAnImageThatIsNotWantedAnyMore) {
+  observer_.stopped = absl::AbortedError("the task has ended");
+  EXPECT_EQ(Run().message(), "the task has ended");
+  EXPECT_THAT(observer_.steps, ElementsAre("let go", "runs on"));
   EXPECT_FALSE(DraftsLeft());
 }
 

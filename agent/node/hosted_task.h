@@ -137,8 +137,7 @@ class HostedTask::Dumper final : public DumpObserver {
   absl::Status OnPrepared(const Manifest& manifest, const StillHeld& held) override;
   absl::Status OnCommitting() override;
   void OnCommitted() override;
-  // Why the dump is to be undone; OK: it is not.
-  absl::Status WhyStopped() const ABSL_LOCKS_EXCLUDED(task_.mutex_) {
+  absl::Status WhyStopped() const override ABSL_LOCKS_EXCLUDED(task_.mutex_) {
     MutexLock lock(task_.mutex_);
     return Stop();
   }

@@ -29,6 +29,9 @@ ELSEWHERE |= {f"agent.pod.{point}": "agent_node_pod_test" for point in (
 # Steps that are delayed beyond the dump's deadline as well: those up to the decision that the image counts.
 LATE_AT = ("agent.dump", "agent.dump.draft", "agent.dump.ready", "criu.dump", "criu.dump.step", "agent.dump.frozen",
            "agent.dump.behind", "agent.dump.sealed", "agent.dump.prepared")
+# Steps that criu is not waited for in where the job runs on beside them: tried in that play as well.
+BEHIND = ("store.hashed", "store.sealed", "agent.dump.sealed", "agent.dump.prepared", "agent.dump.waiting", "agent.dump.decided",
+          "agent.dump.committing", "agent.dump.remembered", "agent.dump.committed", "store.commit", "store.moved")
 # How many of the first times that a point is reached are tried, where it is reached often. Else the first.
 TIMES = {
     "engine.decided": 18, "engine.recorded": 18, "engine.order": 12, "agent.order": 4, "agent.record": 8, "agent.recorded": 8,
@@ -40,22 +43,23 @@ SELECTION = ("engine.recorded=kill@4", "journal.committed=kill", "journal.commit
              "agent.dump.prepared=kill-criu", "agent.dump.remembered=kill", "agent.dump.committed=kill", "store.moved=error",
              "agent.suspend.frozen=kill", "agent.resume.thawed=error", "criu.dump.step=kill-criu@2", "criu.restore.step=kill-criu", "agent.restore.verified=kill",
              "agent.adopt=kill", "agent.forget=kill", "agent.tmpdir=kill", "store.trashed=kill", "shim.ended=kill", "agent.record=error@3",
-             "agent.gpu.drained=kill")
+             "agent.gpu.drained=kill", "agent.dump.remembered=kill+saved", "agent.dump.committed=kill+saved", "store.moved=error+saved")
 
 Combination = collections.namedtuple("Combination", "name point fault play tag what")
 
 
-def make(point, kind, nth, what):
-    name = f"{point}={kind}" + (f"@{nth}" if nth > 1 else "")
+def make(point, kind, nth, what, play=None):
+    name = f"{point}={kind}" + (f"@{nth}" if nth > 1 else "") + (f"+{play}" if play else "")
     fault = {"delay": f"{point}=delay={DELAY}", "late": f"{point}=delay={LATE}"}.get(kind, f"{point}={kind}") + f"@{nth}"
     tag = f"m{zlib.crc32((RUN + name).encode()):08x}"
-    return Combination(name, point, fault, PLAY_OF.get(point, "main"), tag, what)
+    return Combination(name, point, fault, play or PLAY_OF.get(point, "main"), tag, what)
 
 
 def all_of_them(selection=False):
     known = points()
     made = [make(point, kind, nth, what) for point, (kinds, what) in sorted(known.items()) if point not in ELSEWHERE
             for kind in kinds for nth in range(1, TIMES.get(point, 1) + 1)]
+    made += [make(point, kind, 1, known[point][1], "saved") for point in BEHIND for kind in known[point][0] if kind != "kill-criu"]
     made += [make(point, "late", 1, known[point][1]) for point in LATE_AT]
     return [c for c in made if c.name in SELECTION] if selection else made
 

@@ -263,9 +263,12 @@ Bytes ClusterView::ImageOf(const JobRecord& job, int rank) const {
 }
 
 Duration ClusterView::LastStop(const JobRecord& job) const {
-  if (job.checkpoints.empty()) return Duration(0);
-  const auto newest = state_.checkpoints.find(job.checkpoints.back());
-  return newest == state_.checkpoints.end() ? Duration(0) : newest->second.stopped;
+  for (auto id = job.checkpoints.rbegin(); id != job.checkpoints.rend(); ++id) {
+    const auto checkpoint = state_.checkpoints.find(*id);
+    if (checkpoint != state_.checkpoints.end() && checkpoint->second.stopped > Duration(0))
+      return checkpoint->second.stopped;
+  }
+  return Duration(0);
 }
 
 Duration ClusterView::TimeToDump(const JobRecord& job, Tier tier) const {

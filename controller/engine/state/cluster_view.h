@@ -91,7 +91,7 @@ class ClusterView {
   Bytes ImageOf(const JobRecord& job, int rank) const;
   // From now until its image is durable, its GPUs' state included; 0: not known.
   Duration TimeToDump(const JobRecord& job, Tier tier) const;
-  // For how long its newest image that counts stopped it, while it was to run on; 0: not known.
+  // For how long it was stopped by the newest image after which it ran on; 0: not known.
   Duration LastStop(const JobRecord& job) const;
   // To dump it to shared storage and restore it elsewhere; 0: not known.
   Duration TimeToMove(const JobRecord& job) const;

@@ -120,7 +120,8 @@ export function listReader(path: string): (signal?: AbortSignal) => Promise<Jobs
 export const readJobs = listReader('/jobs/changes?brief=true');
 export const readEveryJob = listReader('/jobs/changes?all=true&brief=true');
 export const readJob = (id: number, signal?: AbortSignal): Promise<ListJobsResponse & Dated> => get('ListJobsResponse', `/jobs/${id}`, signal);
-// Its plans, with what would have been done if one of those who make way had stayed, which costs the controller a plan for each.
+export const readPlans = (id: number, signal?: AbortSignal): Promise<ExplainResponse & Dated> => get('ExplainResponse', `/jobs/${id}/plans`, signal);
+// With what would have been done if one of those who make way had stayed, which costs the controller a plan for each.
 export const readComparedPlans = (id: number, signal?: AbortSignal): Promise<ExplainResponse & Dated> => get('ExplainResponse', `/jobs/${id}/plans?compare=true`, signal);
 
 // Of a request that is not submitted: see questionOf() in model/whatif.ts.

@@ -1,13 +1,15 @@
-// What a view asks for itself: a job with its plans, and what happened to some jobs.
+// What a view asks for itself: a job with its plans, the plans of all that is ahead, and what happened to some jobs.
 import {useComputed} from '@preact/signals';
 import {useEffect, useState} from 'preact/hooks';
-import {Event, ExplainResponse, Job} from '../../generated/api';
-import {ApiError, Dated, readComparedPlans, readJob} from '../api/client';
+import {Event, ExplainResponse, Job, Plan} from '../../generated/api';
+import {ApiError, Dated, readComparedPlans, readJob, readPlans} from '../api/client';
+import {plannedAhead} from '../model/jobs';
 import {loadOlderEvents, standing, state} from './live';
 import {knownJob} from './state';
 
 const EVENTS_A_TIME = 2_000;
 const AGAIN_MS = 2_000;
+const REQUESTS_PLANNED = 20;  // whose plans a view of all of them reads
 
 export interface Asked<T> {
   answer: T | undefined;    // the last one
@@ -48,6 +50,23 @@ export function useJob(job: number): Asked<Job> {
   const {answer, error} = useAsked(job, readJob), own = answer?.jobs[0], kept = knownJob(state.value, job);
   const known = kept?.memory === 0 && own !== undefined ? {...kept, memory: own.memory} : kept ?? own;
   return {answer: known, error: known === undefined ? error : undefined};
+}
+
+const newestPlan = ({id}: Job, signal: AbortSignal): Promise<Plan[]> => readPlans(id, signal).then(({plans}) => plans.slice(-1), () => []);
+
+// The newest plan of each request that has not started, of the most urgent ones. Asked again when one of them is planned again, and when the
+// controller is back. What cannot be read is not known.
+export function usePlansAhead(): readonly Plan[] {
+  const [plans, setPlans] = useState<readonly Plan[]>([]), live = standing.value === 'live';
+  const {jobs, changed} = state.value, ahead = plannedAhead(jobs.values()).slice(0, REQUESTS_PLANNED);
+  const wanted = ahead.map(({id, plan}) => `${id} ${plan?.plans} ${changed.get(id)}`).join();
+  useEffect(() => {
+    if (!live) return undefined;
+    const over = new AbortController();
+    Promise.all(ahead.map(job => newestPlan(job, over.signal))).then(read => { if (!over.signal.aborted) setPlans(read.flat()); });
+    return () => over.abort();
+  }, [wanted, live]);
+  return plans;
 }
 
 export interface History {

@@ -37,6 +37,9 @@ export function isAway(job: Job): boolean {
 
 // The request waits for its nodes: it has a deadline, and has not started yet.
 export const waitsForDeadline = (job: Job): boolean => deadlineOf(job) > 0 && job.firstStartedUs === 0 && !hasEnded(job);
+// Those whose plans are shown to this reader, the most urgent ones first.
+export const plannedAhead = (jobs: Iterable<Job>): Job[] =>
+  [...jobs].filter(job => waitsForDeadline(job) && job.plan !== undefined).sort((a, b) => deadlineOf(a) - deadlineOf(b));
 
 export function countByState(jobs: Iterable<Job>): Map<string, number> {
   const counts = new Map<string, number>(STATES.map(state => [state, 0]));

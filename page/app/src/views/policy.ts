@@ -1,8 +1,8 @@
 // The policy in force, with what is known of each line, and who changed what.
 import {useEffect} from 'preact/hooks';
 import {Event} from '../../generated/api';
-import {useHistory} from '../live/ask';
-import {now, plans, state} from '../live/live';
+import {useHistory, usePlansAhead} from '../live/ask';
+import {now, state} from '../live/live';
 import {Line, lineNamed, linesOf, policyChanges} from '../model/policy';
 import {count, plural} from '../text/amounts';
 import {moment} from '../text/time';
@@ -38,7 +38,7 @@ function ChangesPanel() {
 }
 
 export function PolicyView({query}: {id: string; query: string}) {
-  const {policy, events} = state.value, lines = policy === undefined ? [] : linesOf(policy, events, plans.value.values()), named = lineNamed(lines, query);
+  const {policy, events} = state.value, plans = usePlansAhead(), lines = policy === undefined ? [] : linesOf(policy, events, plans), named = lineNamed(lines, query);
   useEffect(() => { if (named > 0) document.getElementById(`L${named}`)?.scrollIntoView({block: 'center'}); }, [named, lines.length > 0]);
   if (policy === undefined) return html`<h1>Policy</h1><p class="dim">Reading the policy in force.</p>`;
   return html`<div class="titleline"><div><h1>Policy</h1><p class="dim">${policy.file === '' ? 'There is no policy file: these are the defaults.' : html`<code>${policy.file}</code>, loaded ${moment(policy.loadedUs, now.value)}.`}

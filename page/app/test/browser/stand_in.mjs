@@ -93,7 +93,7 @@ export class StandIn {
   }
 
   api([what, id, more], query, response) {
-    const {cluster} = this, shown = each => (this.stranger && each !== undefined ? {...each, plan: undefined} : each), job = shown(cluster.jobs.get(Number(id)));
+    const {cluster} = this, shown = each => (each === undefined || this.mayAct(each) ? each : {...each, plan: undefined}), job = shown(cluster.jobs.get(Number(id)));
     if (what === 'site') return this.json(response, {nowUs: String(Math.round(Date.now() * 1000)), newestEvent: String(cluster.events.length), user: this.user, ...this.reader});
     if (what === 'session' && this.reader !== undefined) return this.json(response, {orderToken: 'the-token'});
     if (what === 'policy') return this.json(response, {yaml: `private_jobs: ${this.privateJobs}\n`, ...this.policy});
@@ -105,7 +105,7 @@ export class StandIn {
     if (id === undefined) return this.json(response, {jobs: listed});
     if (id === 'changes') return this.json(response, this.changes(query.get('after'), listed));
     if (job === undefined) return this.refuse(response, 404, `job ${id} is not known`);
-    if (more === 'plans' && this.stranger) return this.refuse(response, 403, 'not yours');
+    if (more === 'plans' && !this.mayAct(job)) return this.refuse(response, 403, 'not yours');
     return this.json(response, more === 'plans' ? {job, plans: cluster.plans.get(Number(id)) ?? []} : {jobs: [job]});
   }
 
@@ -154,6 +154,11 @@ export class StandIn {
 
   refuse(response, status, message) {
     this.json(response, {error: {status, message}}, status);
+  }
+
+  // On the job; its plans are for those who may.
+  mayAct(job) {
+    return !this.stranger && (this.reader === undefined || this.reader.isOperator === true || this.reader.user === job.spec.user);
   }
 
   shows(event) {

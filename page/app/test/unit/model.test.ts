@@ -4,6 +4,7 @@ import {decode} from '../../src/api/decode';
 import {forecastOf} from '../../src/model/back';
 import {densityOf, faceOf, inNaturalOrder} from '../../src/model/nodes';
 import {outcomeOf} from '../../src/model/outcome';
+import {plannedAhead} from '../../src/model/jobs';
 import {countKept, keptOf} from '../../src/model/kept';
 import {decidingPlan, insteadOf, methodText} from '../../src/model/plans';
 import {requestsAhead, verdictOf} from '../../src/model/verdict';
@@ -16,6 +17,11 @@ const planned = (id: number, dueUs: number, startUs: number) => request(id, dueU
 test('the verdict is of requests that have not started', () => {
   const started = request(1, NOW + 5e6, {state: 'running', firstStartedUs: NOW});
   assert.equal(verdict([started, job(2, 'pending')]).sentence, 'No deadline is ahead');
+});
+
+test('plans are asked of requests that wait and whose plans are shown, the most urgent one first', () => {
+  const started = {...planned(3, NOW + 1e6, NOW), firstStartedUs: NOW};
+  assert.deepEqual(plannedAhead([planned(1, NOW + 50e6, NOW), planned(2, NOW + 40e6, NOW), started, request(4, NOW + 5e6), job(5, 'pending')]).map(each => each.id), [2, 1]);
 });
 
 test('the least margin is named', () => {

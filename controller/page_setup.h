@@ -23,8 +23,8 @@ bool PageHasTls(const ControllerConfig& config);
 // What a browser is to be given for it: by a name of the page where it is on the network, else good on this
 // machine alone. "": there is none, or it has any port, which is known only when it is open.
 std::string PageForBrowsers(const ControllerConfig& config);
-// The page of a controller that stands by: the same place, and nobody is asked who he is. Everything passed in
-// must outlive it. nullptr if none is wanted.
+// The page of a controller that stands by: the same place, and nobody is asked who he is. Everything passed
+// in must outlive it. nullptr if none is wanted.
 absl::StatusOr<std::unique_ptr<page::PageServer>> ServeStandbyPage(const ControllerConfig& config,
                                                                    page::Source& source, const Clock& clock);
 

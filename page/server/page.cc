@@ -62,7 +62,8 @@ Page::Page(Source& source, std::shared_ptr<const PageFrame> frame, Readers reade
              .here = [&source] { return source.Here(); }},
             frame_->clock) {}
 
-Page::Page(Source& source, const Clock& clock, const std::vector<File>& files, Readers readers, OrderDesk* desk)
+Page::Page(Source& source, const Clock& clock, const std::vector<File>& files, Readers readers,
+           OrderDesk* desk)
     : Page(source, std::make_shared<PageFrame>(PageFrame{clock, StaticFiles(files), {}}), readers,
            std::numeric_limits<size_t>::max(), desk) {}
 

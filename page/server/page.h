@@ -42,8 +42,8 @@ struct PageFrame {
 // The skin over a source. Thread-safe as far as the source is, but for Turn().
 class Page {
  public:
-  // `source` and `desk` must outlive it. `most_streams`: of events, open at a time. `desk`: nullptr: it is read
-  // only.
+  // `source` and `desk` must outlive it. `most_streams`: of events, open at a time. `desk`: nullptr: it is
+  // read only.
   Page(Source& source, std::shared_ptr<const PageFrame> frame, Readers readers,
        size_t most_streams = std::numeric_limits<size_t>::max(), OrderDesk* desk = nullptr);
   // Of a frame of its own.

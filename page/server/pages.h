@@ -22,8 +22,8 @@ class Pages {
   // At a time. Each costs a reading of every event.
   static constexpr size_t kMost = 1024;
 
-  // `strangers` is asked for those that `sessions` does not know; nullptr: it knows nobody. `desk`: where they
-  // give orders, as the one reader behind a door; nullptr: nowhere. All must outlive this.
+  // `strangers` is asked for those that `sessions` does not know; nullptr: it knows nobody. `desk`: where
+  // they give orders, as the one reader behind a door; nullptr: nowhere. All must outlive this.
   Pages(Source& strangers, std::shared_ptr<const PageFrame> frame, Readers readers, Sessions* sessions,
         OrderDesk* desk = nullptr)
       : sessions_(sessions),

@@ -284,8 +284,9 @@ Answer ReadPath(const HttpRequest& request, const std::vector<std::string>& path
   }
   return Refusal{
       404,
-      absl::StrCat("'", Cut(request.path), "' is not known; expected ", kRoot,
-                   "jobs, jobs/ID, jobs/ID/plans, jobs/changes, plan, nodes, checkpoints, events, policy or site")};
+      absl::StrCat(
+          "'", Cut(request.path), "' is not known; expected ", kRoot,
+          "jobs, jobs/ID, jobs/ID/plans, jobs/changes, plan, nodes, checkpoints, events, policy or site")};
 }
 
 }  // namespace

@@ -37,8 +37,8 @@ struct FollowEvents {
 };
 
 struct Question {
-  std::variant<ListJobs, ListJobChanges, ExplainJob, PlanRequest, ListCheckpoints, ListNodes, ShowSite, ShowPolicy,
-               FollowEvents>
+  std::variant<ListJobs, ListJobChanges, ExplainJob, PlanRequest, ListCheckpoints, ListNodes, ShowSite,
+               ShowPolicy, FollowEvents>
       what;
   // The same for all that ask the same.
   std::string key;

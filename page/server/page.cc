@@ -200,6 +200,8 @@ PageServer::PageServer(const HttpOptions& options, Source& source, Readers reade
 absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const HttpOptions& options, Source& source,
                                                               const Clock& clock, Door* door,
                                                               OrderDesk* desk) {
+  if (desk != nullptr && door == nullptr)
+    return absl::InvalidArgumentError("a page that takes orders needs a door: everybody would give them");
   std::unique_ptr<PageServer> started(
       new PageServer(options, source, door == nullptr ? Readers::kAll : Readers::kOne, nullptr, clock, desk));
   HttpOptions with_bodies = options;

@@ -517,6 +517,13 @@ TEST_F(PageTest, APageWithoutADeskTakesNoOrders) {
     EXPECT_EQ(Get(path).status, 404) << path;
   }
 }
+// Else everybody who reaches the port could give orders in its owner's name.
+TEST_F(DeskPageTest, WithoutADoorNoOrdersAreTaken) {
+  const auto server = PageServer::Start({.address = "127.0.0.1:0"}, source_, clock_, nullptr, &desk_);
+  EXPECT_EQ(server.status().code(), absl::StatusCode::kInvalidArgument) << server.status();
+  Door door;
+  EXPECT_TRUE(PageServer::Start({.address = "127.0.0.1:0"}, source_, clock_, &door, &desk_).ok());
+}
 
 TEST_F(PageTest, IsServedUntilItsEnd) {
   auto server = PageServer::Start({.address = "127.0.0.1:0"}, source_, clock_);

@@ -56,7 +56,7 @@ Page::Page(Source& source, std::shared_ptr<const PageFrame> frame, Readers reade
       most_streams_(most_streams),
       desk_(desk),
       snapshots_(frame_->clock, kMoment, kMostUnread, frame_->unread),
-      planning_(frame_->clock),
+      planning_(frame_->clock, PlanningTime::kOfOne),
       feed_({.newest = [&source] { return source.NewestEvent(); },
              .read = [&source](int64_t after, Duration wait) { return ReadEvents(source, after, wait); },
              .here = [&source] { return source.Here(); }},
@@ -96,9 +96,12 @@ absl::StatusOr<std::string> Page::Call(absl::Status (Source::*call)(const Reques
 
 absl::StatusOr<std::string> Page::TellPlan(const PlanRequest& plan) {
   SIDING_RETURN_IF_ERROR(planning_.Left());
+  SIDING_RETURN_IF_ERROR(frame_->planning->Left());
   const Time began = frame_->clock.Now();
   auto told = Call(&Source::PlanRequest, plan.request);
-  planning_.Take(frame_->clock.Now() - began);
+  const Duration took = frame_->clock.Now() - began;
+  planning_.Take(took);
+  frame_->planning->Take(took);
   return told;
 }
 

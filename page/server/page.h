@@ -37,6 +37,8 @@ struct PageFrame {
   StaticFiles files;   // what is there beside the API's addresses, the built page
   HostNames names;     // by which it is known, beside the loopback's
   Snapshots::Bytes unread = std::make_shared<std::atomic<size_t>>(0);
+  // One thread answers them all.
+  std::shared_ptr<PlanningTime> planning = std::make_shared<PlanningTime>(clock, PlanningTime::kOfAll);
 };
 
 // The skin over a source. Thread-safe as far as the source is, but for Turn().

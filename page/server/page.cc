@@ -69,6 +69,7 @@ Page::Page(Source& source, const Clock& clock, const std::vector<File>& files, R
 
 absl::Status Page::Turn(Duration wait) {
   snapshots_.Forget();
+  lists_.Forget();
   return feed_.Turn(wait);
 }
 

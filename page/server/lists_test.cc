@@ -134,7 +134,6 @@ TEST_F(ListsTest, WhatNobodyAsksForIsForgottenThoughNobodyAsksForAnything) {
   EXPECT_EQ(Told(first)["whole"], false);
   clock_.Advance(Lists::kForgotten);
   lists_.Forget();
-  lists_.Forget();
   EXPECT_EQ(Told(first)["whole"], true);
 }
 TEST_F(ListsTest, BeyondWhatMayBeUnreadNothingIsTold) {

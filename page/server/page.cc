@@ -48,24 +48,24 @@ std::string AgeOf(const Snapshot& snapshot, Time asked) {
 
 }  // namespace
 
-Page::Page(Source& source, std::shared_ptr<const PageFrame> frame, Readers readers, size_t most_streams,
+Page::Page(Source& source, std::shared_ptr<const PageFrame> frame, Readers readers, const PageLimits& limits,
            OrderDesk* desk)
     : source_(source),
       frame_(std::move(frame)),
       readers_(readers),
-      most_streams_(most_streams),
+      limits_(limits),
       desk_(desk),
-      snapshots_(frame_->clock, kMoment, kMostUnread, frame_->unread),
+      snapshots_(frame_->clock, kMoment, kMostUnread, frame_->unread, limits.unread),
       planning_(frame_->clock, PlanningTime::kOfOne),
       feed_({.newest = [&source] { return source.NewestEvent(); },
              .read = [&source](int64_t after, Duration wait) { return ReadEvents(source, after, wait); },
              .here = [&source] { return source.Here(); }},
-            frame_->clock) {}
+            frame_->clock, limits.stream) {}
 
 Page::Page(Source& source, const Clock& clock, const std::vector<File>& files, Readers readers,
            OrderDesk* desk)
     : Page(source, std::make_shared<PageFrame>(PageFrame{clock, StaticFiles(files), {}}), readers,
-           std::numeric_limits<size_t>::max(), desk) {}
+           PageLimits(), desk) {}
 
 absl::Status Page::Turn(Duration wait) {
   snapshots_.Forget();
@@ -180,10 +180,10 @@ HttpResponse Page::Send(const HttpRequest& request, const Snapshot& snapshot, co
 
 HttpResponse Page::Follow(const FollowEvents& events) {
   if (const absl::Status refusal = feed_.refusal(); !refusal.ok()) return Refuse(refusal);
-  if (feed_.followers() >= most_streams_) {
+  if (feed_.followers() >= limits_.streams) {
     return Refuse(
-        429, absl::StrCat("you have ", most_streams_,
-                          " streams of events already; limits.waiting_calls_per_user is ", most_streams_));
+        429, absl::StrCat("you have ", limits_.streams,
+                          " streams of events already; limits.waiting_calls_per_user is ", limits_.streams));
   }
   HttpResponse response = Bare(200);
   response.content_type = "text/event-stream";

@@ -297,6 +297,17 @@ TEST_F(ReadersTest, WhoReadsNothingIsForgottenUnlessHeFollows) {
   EXPECT_TRUE(pages_.Turn(Duration(0)).ok());
   EXPECT_EQ(pages_.readers(), 0u);
 }
+// By a request, and a stream is one.
+TEST_F(ReadersTest, WhoFollowsForLongIsAskedAgainWhoHeIs) {
+  const auto own = Get("nobody", "/api/v1/events").stream, strangers = Get("", "/api/v1/events").stream;
+  clock_.Advance(Pages::kLongestStream - std::chrono::seconds(1));
+  EXPECT_TRUE(pages_.Turn(Duration(0)).ok());
+  EXPECT_FALSE(own->HasEnded());
+  clock_.Advance(std::chrono::seconds(1));
+  EXPECT_TRUE(pages_.Turn(Duration(0)).ok());
+  EXPECT_TRUE(own->HasEnded());
+  EXPECT_FALSE(strangers->HasEnded()) << "they are nobody anyway";
+}
 TEST_F(ReadersTest, WhenThePageEndsAllStreamsDo) {
   const auto own = Get("nobody", "/api/v1/events").stream, strangers = Get("", "/api/v1/events").stream;
   pages_.End();

@@ -96,15 +96,16 @@ absl::StatusOr<std::unique_ptr<page::PageServer>> ServeStandbyPage(const Control
   return page;
 }
 
-ServedPage::ServedPage(const ControllerConfig& config, ApiService& api, page::PageProxy proxy)
+ServedPage::ServedPage(const ControllerConfig& config, ApiService& api, page::PageProxy proxy,
+                       const Clock& clock)
     : strangers_(api),
-      sessions_(api, config.limits, std::move(proxy), config.identity == IdentityBy::kCertificate) {}
+      sessions_(api, config.limits, std::move(proxy), config.identity == IdentityBy::kCertificate, clock) {}
 
 absl::StatusOr<std::unique_ptr<ServedPage>> ServedPage::Serve(const ControllerConfig& config, ApiService& api,
                                                               const Clock& clock) {
   if (config.page.empty()) return nullptr;
   SIDING_ASSIGN_OR_RETURN(page::PageProxy proxy, ProxyOf(config.page_proxy));
-  std::unique_ptr<ServedPage> served(new ServedPage(config, api, std::move(proxy)));
+  std::unique_ptr<ServedPage> served(new ServedPage(config, api, std::move(proxy), clock));
   SIDING_ASSIGN_OR_RETURN(served->server_, page::PageServer::Start(OptionsOf(config), served->sessions_,
                                                                    served->strangers_, clock));
   spdlog::info(

@@ -36,7 +36,7 @@ class ServedPage {
                                                            const Clock& clock);
 
  private:
-  ServedPage(const ControllerConfig& config, ApiService& api, page::PageProxy proxy);
+  ServedPage(const ControllerConfig& config, ApiService& api, page::PageProxy proxy, const Clock& clock);
 
   page::ServiceSource strangers_;
   page::ServiceSessions sessions_;

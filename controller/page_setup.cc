@@ -1,5 +1,8 @@
 #include "controller/page_setup.h"
 
+#include <arpa/inet.h>
+
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -16,6 +19,12 @@ namespace siding {
 namespace {
 
 constexpr size_t kShortestSecret = 32;
+
+// As it stands in page_names: one of IPv6 in brackets.
+bool IsIpAddress(const std::string& name) {
+  in_addr address{};
+  return absl::StartsWith(name, "[") || inet_pton(AF_INET, name.c_str(), &address) == 1;
+}
 
 bool HasTlsFiles(const TlsFiles& tls) {
   return !tls.ca.empty() && !tls.certificate.empty() && !tls.key.empty();
@@ -83,7 +92,10 @@ absl::Status CheckPage(const ControllerConfig& config) {
 std::string PageForBrowsers(const ControllerConfig& config) {
   const std::string address = page::AddressForBrowsers(config.page);
   if (address.empty() || !PageHasTls(config) || config.page_names.empty()) return address;
-  return absl::StrCat("https://", *config.page_names.begin(), address.substr(address.rfind(':')));
+  // A certificate rather has a name than an address.
+  const auto named = std::find_if_not(config.page_names.begin(), config.page_names.end(), IsIpAddress);
+  const std::string& name = named == config.page_names.end() ? *config.page_names.begin() : *named;
+  return absl::StrCat("https://", name, address.substr(address.rfind(':')));
 }
 
 absl::StatusOr<std::unique_ptr<page::PageServer>> ServeStandbyPage(const ControllerConfig& config,

@@ -56,6 +56,15 @@ TEST_F(PageSetupTest, NamesAndProxiesAreThePages) {
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_THAT(config->page_names, testing::ElementsAre("10.0.0.1", "[fd00::1]", "siding.example.org"));
 }
+TEST_F(PageSetupTest, BrowsersAreGivenANameRatherThanAnAddress) {
+  const auto given = [&](const std::string& names) {
+    const auto config =
+        ParseControllerConfig(absl::StrCat("page: 0.0.0.0:7480\npage_names: ", names, "\n", Tls()), "c.yaml");
+    return config.ok() ? PageForBrowsers(*config) : std::string(config.status().message());
+  };
+  EXPECT_EQ(given("[10.0.0.1, '[fd00::1]', siding.example.org]"), "https://siding.example.org:7480");
+  EXPECT_EQ(given("['[fd00::1]', 10.0.0.1]"), "https://10.0.0.1:7480");
+}
 TEST_F(PageSetupTest, AProxyHasAddressesAndASecret) {
   const std::string page = "page: 127.0.0.1:7480\n", secret(32, 'x');
   EXPECT_EQ(ProblemOf(page + ProxyWith(secret + "\n")), "");

@@ -126,4 +126,28 @@ absl::StatusOr<std::unique_ptr<ServedPage>> ServedPage::Serve(const ControllerCo
   return served;
 }
 
+absl::Status ActivePage::Start(bool has_taken_over) {
+  auto page = open_();
+  if (page.ok()) {
+    page_ = *std::move(page);
+    return absl::OkStatus();
+  }
+  if (!has_taken_over) return page.status();
+  spdlog::warn("this controller acts without its page, and tries again to serve it: {}",
+               std::string(page.status().message()));
+  again_ = clock_.Now() + kBetweenTries;
+  return absl::OkStatus();
+}
+
+void ActivePage::Look() {
+  if (!again_ || clock_.Now() < *again_) return;
+  auto page = open_();
+  if (page.ok()) {
+    page_ = *std::move(page);
+    again_.reset();
+  } else {
+    again_ = clock_.Now() + kBetweenTries;
+  }
+}
+
 }  // namespace siding

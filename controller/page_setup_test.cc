@@ -88,5 +88,32 @@ TEST_F(PageSetupTest, AnAddressIsReadAsTheServerWritesIt) {
   EXPECT_EQ(config->page_proxy.user_header, "Remote-User");
 }
 
+TEST(ActivePageTest, WhoHasTakenOverActsWithoutItAndTriesAgain) {
+  FakeClock clock;
+  absl::Status status = absl::AlreadyExistsError("its address is in use");
+  int tried = 0;
+  ActivePage page(
+      [&]() -> absl::StatusOr<std::unique_ptr<ServedPage>> {
+        ++tried;
+        if (!status.ok()) return status;
+        return nullptr;
+      },
+      clock);
+  EXPECT_EQ(page.Start(false), status) << "at the start it is an error";
+  EXPECT_TRUE(page.Start(true).ok());
+  page.Look();
+  EXPECT_EQ(tried, 2);
+  for (int i = 1; i <= 2; ++i) {
+    clock.Advance(ActivePage::kBetweenTries);
+    page.Look();
+    page.Look();
+    EXPECT_EQ(tried, 2 + i);
+    status = absl::OkStatus();
+  }
+  clock.Advance(ActivePage::kBetweenTries);
+  page.Look();
+  EXPECT_EQ(tried, 4) << "it is served";
+}
+
 }  // namespace
 }  // namespace siding

@@ -123,7 +123,7 @@ class ClockWatch {
 
 // Until a signal to stop, or until another controller has taken over or is to, which is an error.
 absl::Status Serve(Engine& engine, PolicyWatcher& policy_watcher, Lease& lease, ClockWatch clock_watch,
-                   ExpiryWatch& certificate, StepDown step_down, const sigset_t& signals) {
+                   ExpiryWatch& certificate, ActivePage& page, StepDown step_down, const sigset_t& signals) {
   const timespec tick{0, std::chrono::nanoseconds(kTick).count()};
   // SIGHUP: load the policy again, now.
   for (int signal = 0; signal != SIGTERM && signal != SIGINT;
@@ -139,6 +139,7 @@ absl::Status Serve(Engine& engine, PolicyWatcher& policy_watcher, Lease& lease, 
     }
     policy_watcher.Look();
     clock_watch.Look();
+    page.Look();
     engine.SetCertificateEnd(certificate.Look());
     engine.Tick();
   }
@@ -151,9 +152,12 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<kubernetes::Webhook> webhook,
                           ServeWebhook(config.kubernetes));
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<Lease> lease, Lease::Open(LeaseFor(config)));
-  SIDING_ASSIGN_OR_RETURN(
-      const std::unique_ptr<Journal> journal,
-      AwaitJournal(config, *lease, signals, [&config] { return std::make_unique<StandbyPage>(config); }));
+  bool stood_by = false;
+  SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<Journal> journal,
+                          AwaitJournal(config, *lease, signals, [&config, &stood_by] {
+                            stood_by = true;
+                            return std::make_unique<StandbyPage>(config);
+                          }));
   if (journal == nullptr) return absl::OkStatus();
   spdlog::info("active, with epoch {}", lease->epoch());
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<ClusterManager> manager,
@@ -186,19 +190,20 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
                             builder.RegisterService(&gateway);
                             builder.RegisterService(&grpc_api);
                           }));
-  SIDING_ASSIGN_OR_RETURN(std::unique_ptr<ServedPage> page, ServedPage::Serve(config, api, clock));
+  ActivePage page([&] { return ServedPage::Serve(config, api, clock); }, clock);
+  SIDING_RETURN_IF_ERROR(page.Start(stood_by));
   SIDING_ASSIGN_OR_RETURN(const auto session, manager->Connect(engine));
 
   const bool has_tls = !config.listen.empty() || PageHasTls(config);
   ExpiryWatch certificate(has_tls ? config.tls.certificate : "", clock);
-  const absl::Status ended = Serve(engine, policy_watcher, *lease, ClockWatch(clock), certificate,
+  const absl::Status ended = Serve(engine, policy_watcher, *lease, ClockWatch(clock), certificate, page,
                                    StepDown(config, engine), signals);
   spdlog::info("stopping; jobs continue to run");
   server->Close();
   api.Stop();
   gateway.CloseAll();
   server->Finish();
-  page.reset();  // the last, for it waits for its readers, and changes nothing
+  page.Close();  // the last, for it waits for its readers, and changes nothing
   return ended;
 }
 

@@ -1,5 +1,8 @@
 #include "controller/page_setup.h"
 
+#include <arpa/inet.h>
+
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -16,6 +19,12 @@ namespace siding {
 namespace {
 
 constexpr size_t kShortestSecret = 32;
+
+// As it stands in page_names: one of IPv6 in brackets.
+bool IsIpAddress(const std::string& name) {
+  in_addr address{};
+  return absl::StartsWith(name, "[") || inet_pton(AF_INET, name.c_str(), &address) == 1;
+}
 
 bool HasTlsFiles(const TlsFiles& tls) {
   return !tls.ca.empty() && !tls.certificate.empty() && !tls.key.empty();
@@ -83,7 +92,10 @@ absl::Status CheckPage(const ControllerConfig& config) {
 std::string PageForBrowsers(const ControllerConfig& config) {
   const std::string address = page::AddressForBrowsers(config.page);
   if (address.empty() || !PageHasTls(config) || config.page_names.empty()) return address;
-  return absl::StrCat("https://", *config.page_names.begin(), address.substr(address.rfind(':')));
+  // A certificate rather has a name than an address.
+  const auto named = std::find_if_not(config.page_names.begin(), config.page_names.end(), IsIpAddress);
+  const std::string& name = named == config.page_names.end() ? *config.page_names.begin() : *named;
+  return absl::StrCat("https://", name, address.substr(address.rfind(':')));
 }
 
 absl::StatusOr<std::unique_ptr<page::PageServer>> ServeStandbyPage(const ControllerConfig& config,
@@ -96,21 +108,46 @@ absl::StatusOr<std::unique_ptr<page::PageServer>> ServeStandbyPage(const Control
   return page;
 }
 
-ServedPage::ServedPage(const ControllerConfig& config, ApiService& api, page::PageProxy proxy)
+ServedPage::ServedPage(const ControllerConfig& config, ApiService& api, page::PageProxy proxy,
+                       const Clock& clock)
     : strangers_(api),
-      sessions_(api, config.limits, std::move(proxy), config.identity == IdentityBy::kCertificate) {}
+      sessions_(api, config.limits, std::move(proxy), config.identity == IdentityBy::kCertificate, clock) {}
 
 absl::StatusOr<std::unique_ptr<ServedPage>> ServedPage::Serve(const ControllerConfig& config, ApiService& api,
                                                               const Clock& clock) {
   if (config.page.empty()) return nullptr;
   SIDING_ASSIGN_OR_RETURN(page::PageProxy proxy, ProxyOf(config.page_proxy));
-  std::unique_ptr<ServedPage> served(new ServedPage(config, api, std::move(proxy)));
+  std::unique_ptr<ServedPage> served(new ServedPage(config, api, std::move(proxy), clock));
   SIDING_ASSIGN_OR_RETURN(served->server_, page::PageServer::Start(OptionsOf(config), served->sessions_,
                                                                    served->strangers_, clock));
   spdlog::info(
       "the page is served at {}{}, read only", served->server_->address(),
       config.page_names.empty() ? "" : absl::StrCat(", known as ", absl::StrJoin(config.page_names, ", ")));
   return served;
+}
+
+absl::Status ActivePage::Start(bool has_taken_over) {
+  auto page = open_();
+  if (page.ok()) {
+    page_ = *std::move(page);
+    return absl::OkStatus();
+  }
+  if (!has_taken_over) return page.status();
+  spdlog::warn("this controller acts without its page, and tries again to serve it: {}",
+               std::string(page.status().message()));
+  again_ = clock_.Now() + kBetweenTries;
+  return absl::OkStatus();
+}
+
+void ActivePage::Look() {
+  if (!again_ || clock_.Now() < *again_) return;
+  auto page = open_();
+  if (page.ok()) {
+    page_ = *std::move(page);
+    again_.reset();
+  } else {
+    again_ = clock_.Now() + kBetweenTries;
+  }
 }
 
 }  // namespace siding

@@ -1,12 +1,16 @@
 // The operators' page as the configuration has it.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/clock.h"
+#include "common/units.h"
 #include "controller/api/service.h"
 #include "controller/config.h"
 #include "page/server/page.h"
@@ -23,8 +27,8 @@ bool PageHasTls(const ControllerConfig& config);
 // What a browser is to be given for it: by a name of the page where it is on the network, else good on this
 // machine alone. "": there is none, or it has any port, which is known only when it is open.
 std::string PageForBrowsers(const ControllerConfig& config);
-// The page of a controller that stands by: the same place, and nobody is asked who he is. Everything passed in
-// must outlive it. nullptr if none is wanted.
+// The page of a controller that stands by: the same place, and nobody is asked who he is. Everything passed
+// in must outlive it. nullptr if none is wanted.
 absl::StatusOr<std::unique_ptr<page::PageServer>> ServeStandbyPage(const ControllerConfig& config,
                                                                    page::Source& source, const Clock& clock);
 
@@ -36,11 +40,32 @@ class ServedPage {
                                                            const Clock& clock);
 
  private:
-  ServedPage(const ControllerConfig& config, ApiService& api, page::PageProxy proxy);
+  ServedPage(const ControllerConfig& config, ApiService& api, page::PageProxy proxy, const Clock& clock);
 
   page::ServiceSource strangers_;
   page::ServiceSessions sessions_;
   std::unique_ptr<page::PageServer> server_;
+};
+
+// The page of the active controller. Who has taken over acts also without it: another controller of this
+// machine, with the same address for its page, may not have ended yet, or its certificate cannot be read.
+class ActivePage {
+ public:
+  static constexpr Duration kBetweenTries = std::chrono::seconds(1);
+  using Open = std::function<absl::StatusOr<std::unique_ptr<ServedPage>>()>;
+
+  // `clock` must outlive it.
+  ActivePage(Open open, const Clock& clock) : open_(std::move(open)), clock_(clock) {}
+  // An error is the start's, or, `has_taken_over`, is warned of, and Look() tries again.
+  absl::Status Start(bool has_taken_over);
+  void Look();  // to be called again and again
+  void Close() { page_.reset(); }
+
+ private:
+  const Open open_;
+  const Clock& clock_;
+  std::unique_ptr<ServedPage> page_;
+  std::optional<Time> again_;  // when it is tried; nothing: it is served, or none is wanted
 };
 
 }  // namespace siding

@@ -56,6 +56,15 @@ TEST_F(PageSetupTest, NamesAndProxiesAreThePages) {
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_THAT(config->page_names, testing::ElementsAre("10.0.0.1", "[fd00::1]", "siding.example.org"));
 }
+TEST_F(PageSetupTest, BrowsersAreGivenANameRatherThanAnAddress) {
+  const auto given = [&](const std::string& names) {
+    const auto config =
+        ParseControllerConfig(absl::StrCat("page: 0.0.0.0:7480\npage_names: ", names, "\n", Tls()), "c.yaml");
+    return config.ok() ? PageForBrowsers(*config) : std::string(config.status().message());
+  };
+  EXPECT_EQ(given("[10.0.0.1, '[fd00::1]', siding.example.org]"), "https://siding.example.org:7480");
+  EXPECT_EQ(given("['[fd00::1]', 10.0.0.1]"), "https://10.0.0.1:7480");
+}
 TEST_F(PageSetupTest, AProxyHasAddressesAndASecret) {
   const std::string page = "page: 127.0.0.1:7480\n", secret(32, 'x');
   EXPECT_EQ(ProblemOf(page + ProxyWith(secret + "\n")), "");
@@ -77,6 +86,33 @@ TEST_F(PageSetupTest, AnAddressIsReadAsTheServerWritesIt) {
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_THAT(config->page_proxy.addresses, testing::ElementsAre("10.0.0.5", "fd00::5"));
   EXPECT_EQ(config->page_proxy.user_header, "Remote-User");
+}
+
+TEST(ActivePageTest, WhoHasTakenOverActsWithoutItAndTriesAgain) {
+  FakeClock clock;
+  absl::Status status = absl::AlreadyExistsError("its address is in use");
+  int tried = 0;
+  ActivePage page(
+      [&]() -> absl::StatusOr<std::unique_ptr<ServedPage>> {
+        ++tried;
+        if (!status.ok()) return status;
+        return nullptr;
+      },
+      clock);
+  EXPECT_EQ(page.Start(false), status) << "at the start it is an error";
+  EXPECT_TRUE(page.Start(true).ok());
+  page.Look();
+  EXPECT_EQ(tried, 2);
+  for (int i = 1; i <= 2; ++i) {
+    clock.Advance(ActivePage::kBetweenTries);
+    page.Look();
+    page.Look();
+    EXPECT_EQ(tried, 2 + i);
+    status = absl::OkStatus();
+  }
+  clock.Advance(ActivePage::kBetweenTries);
+  page.Look();
+  EXPECT_EQ(tried, 4) << "it is served";
 }
 
 }  // namespace

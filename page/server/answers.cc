@@ -1,7 +1,5 @@
 #include "page/server/answers.h"
 
-#include <google/protobuf/util/json_util.h>
-
 #include <memory>
 
 #include "absl/strings/str_cat.h"

@@ -26,8 +26,8 @@ bool IsAway(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsCancelled(status);
 }
 
-EventFeed::EventFeed(Source source, const Clock& clock)
-    : source_(std::move(source)), clock_(clock), last_beat_(clock.Now()) {
+EventFeed::EventFeed(Source source, const Clock& clock, Duration longest)
+    : source_(std::move(source)), clock_(clock), longest_(longest), last_beat_(clock.Now()) {
   if (const absl::Status status = ComeBack(); !status.ok()) Leave(status);
 }
 
@@ -38,7 +38,7 @@ std::shared_ptr<ByteStream> EventFeed::Follow(std::optional<int64_t> after) {
     stream->End();
     return stream;
   }
-  Follower follower{stream, std::min(after.value_or(newest_), newest_)};
+  Follower follower{stream, std::min(after.value_or(newest_), newest_), clock_.Now()};
   stream->Write(Mark(follower.after));
   followers_.push_back(std::move(follower));
   return stream;
@@ -163,7 +163,11 @@ absl::Status EventFeed::Beat() {
 }
 
 void EventFeed::Forget() {
-  std::erase_if(followers_, [](const Follower& follower) { return follower.stream->HasEnded(); });
+  const Time now = clock_.Now();
+  std::erase_if(followers_, [&](const Follower& follower) {
+    if (now - follower.since >= longest_) follower.stream->End();
+    return follower.stream->HasEnded();
+  });
 }
 
 void EventFeed::End() {

@@ -54,8 +54,8 @@ class EventFeed {
   // And no more of them once their parts have taken that long: the others wait meanwhile.
   static constexpr Duration kBehindFor = std::chrono::seconds(1);
 
-  // `clock` must outlive it.
-  EventFeed(Source source, const Clock& clock);
+  // `clock` must outlive it. `longest`: a follower is dropped then, however well he reads.
+  EventFeed(Source source, const Clock& clock, Duration longest = Duration::max());
 
   // The events after that one; none: from now on. One that is not there yet stands for the newest. It ends
   // at once where none are told, see refusal().
@@ -82,6 +82,7 @@ class EventFeed {
   struct Follower {
     std::shared_ptr<ByteStream> stream;
     int64_t after = 0;
+    Time since{};
   };
 
   absl::Status ComeBack();
@@ -90,10 +91,11 @@ class EventFeed {
   std::vector<Follower> Behind() const;
   absl::Status CatchUp(const Follower& follower);
   absl::Status Beat();
-  void Forget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // those that have gone
+  void Forget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // those that have gone, or are to
 
   const Source source_;
   const Clock& clock_;
+  const Duration longest_;
   Time last_beat_;
   mutable Mutex mutex_;
   absl::Status refusal_ ABSL_GUARDED_BY(mutex_);

@@ -11,8 +11,17 @@
 
 namespace siding::page {
 
-Lists::Kept& Lists::Find(const std::string& key, Time now) {
+void Lists::Forget() {
+  MutexLock lock(mutex_);
+  ForgetAt(clock_.Now());
+}
+
+void Lists::ForgetAt(Time now) {
   std::erase_if(kept_, [&](const auto& kept) { return now - kept.second.asked >= kForgotten; });
+}
+
+Lists::Kept& Lists::Find(const std::string& key, Time now) {
+  ForgetAt(now);
   if (kept_.size() >= kMost && !kept_.contains(key)) {
     kept_.erase(std::min_element(kept_.begin(), kept_.end(), [](const auto& a, const auto& b) {
       return a.second.asked < b.second.asked;

@@ -31,14 +31,18 @@ class Lists {
   absl::StatusOr<Snapshot> Of(const std::string& key, const std::string& since,
                               const std::function<absl::StatusOr<v1::ListJobsResponse>()>& ask);
 
+  // Those for which nobody has asked for long take no memory. To be called again and again.
+  void Forget();
+
   // So much more time than it takes to ask for a list goes by until it is asked for again: what all open
   // pages cost together is no more than a fortieth of a core, where a list does not take very long. But
   // nobody waits longer than kWait for news because of that.
   static constexpr int kShare = 39;
   static constexpr Duration kWait = std::chrono::seconds(4);
-  // So many lists are kept, and none for which nobody has asked for so long.
+  // So many lists are kept, and none for which nobody has asked for so long: each is the whole of it, of each
+  // reader's.
   static constexpr size_t kMost = 4;
-  static constexpr Duration kForgotten = std::chrono::minutes(10);
+  static constexpr Duration kForgotten = std::chrono::seconds(30);
 
  private:
   struct Kept {
@@ -48,6 +52,7 @@ class Lists {
     Time asked{};
   };
 
+  void ForgetAt(Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Kept& Find(const std::string& key, Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Clock& clock_;

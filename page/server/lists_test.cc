@@ -127,6 +127,15 @@ TEST_F(ListsTest, TheOneThatWasAskedForLongestAgoMakesRoom) {
   clock_.Advance(Lists::kForgotten);
   EXPECT_EQ(Told(first)["whole"], true);
 }
+TEST_F(ListsTest, WhatNobodyAsksForIsForgottenThoughNobodyAsksForAnything) {
+  const std::string first = Told("")["version"];
+  clock_.Advance(Lists::kForgotten - 1s);
+  lists_.Forget();
+  EXPECT_EQ(Told(first)["whole"], false);
+  clock_.Advance(Lists::kForgotten);
+  lists_.Forget();
+  EXPECT_EQ(Told(first)["whole"], true);
+}
 TEST_F(ListsTest, BeyondWhatMayBeUnreadNothingIsTold) {
   const std::string first = Told("")["version"];
   const auto unread = snapshots_.Of("large", [] { return std::string(kMostUnread, 'x'); });

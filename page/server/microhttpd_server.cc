@@ -327,7 +327,9 @@ class MicrohttpdServer final : public HttpServer {
       return MHD_YES;
     }
     if (*size == 0) {
-      server->connections_.EndAnswer(Connections::SocketOf(connection));
+      // It has come whole. An answer without a body neither begins nor ends: the next question's time is from
+      // here on.
+      server->connections_.End(Connections::SocketOf(connection));
       return server->Answer(connection, url, method, false, std::move(*body));
     }
     if (body->size() + *size > server->longest_body_) return MHD_NO;

@@ -78,7 +78,7 @@ size_t Threads() {
 
 class MicrohttpdServerTest : public testing::Test {
  protected:
-  // /stream is one; all else is answered with "hello".
+  // /stream is one, /same has not changed; all else is answered with "hello".
   void Serve(HttpOptions options = {}) {
     options.address = "127.0.0.1:0";
     auto server = HttpServer::Listen(options, [this](const HttpRequest& request) {
@@ -89,6 +89,8 @@ class MicrohttpdServerTest : public testing::Test {
       if (request.path == "/stream") {
         response.stream = streams_.emplace_back(std::make_shared<ByteStream>(64 << 20));
         response.content_type = "text/event-stream";
+      } else if (request.path == "/same") {
+        response.status = 304;
       } else {
         response.status = request.path == "/none" ? 404 : 200;
         response.body = request.path == "/large" ? large_ : std::make_shared<const std::string>("hello");
@@ -378,6 +380,17 @@ TEST_F(MicrohttpdServerTest, AConnectionHasThatTimeForEachAnswer) {
     client.Drop(large_->size() - 3);
     client.Get("/");
     EXPECT_THAT(client.ReadTo("hello"), HasSubstr(" 200 OK\r\n"));
+  }
+}
+TEST_F(MicrohttpdServerTest, AConnectionHasItsTimeForEachQuestionWhereAnswersHaveNoBody) {
+  Serve();
+  Client client(server_->port());
+  Time now{};
+  for (int i = 0; i < 4; ++i) {
+    client.Get("/same");
+    EXPECT_THAT(client.ReadTo("\r\n\r\n"), HasSubstr(" 304 ")) << i;
+    server_->CutSlow(now);
+    server_->CutSlow(now += std::chrono::seconds(40));
   }
 }
 TEST_F(MicrohttpdServerTest, AStreamIsNotCutHoweverLongItIsTaken) {

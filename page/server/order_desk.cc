@@ -14,7 +14,6 @@ namespace {
 // Whether it was carried out is not known.
 bool IsOpen(const absl::Status& status) {
   switch (status.code()) {
-    case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:
     case absl::StatusCode::kCancelled:
     case absl::StatusCode::kAborted:
@@ -24,6 +23,16 @@ bool IsOpen(const absl::Status& status) {
     default:
       return false;
   }
+}
+
+// By 502 and 504 it is not known what became of it: of that which nobody has heard nothing was done.
+HttpResponse RefuseOrder(const absl::Status& why) {
+  constexpr int kNobodyHeard = 503;
+  if (IsOpen(why)) {
+    return Refuse(absl::IsDeadlineExceeded(why) ? 504 : 502,
+                  absl::StrCat("it is not known whether this was carried out: ", why.message()));
+  }
+  return absl::IsUnavailable(why) ? Refuse(kNobodyHeard, std::string(why.message())) : Refuse(why);
 }
 
 HttpResponse Json(const google::protobuf::Message& message) {
@@ -65,12 +74,7 @@ HttpResponse OrderDesk::Give(const v1::PageOrder& order) {
   }
   v1::PageOrdered ordered;
   const absl::Status status = orders_.Order(order, ordered);
-  HttpResponse answer = status.ok() ? Json(ordered)
-                        : IsOpen(status)
-                            ? Refuse(absl::IsDeadlineExceeded(status) ? 504 : 502,
-                                     absl::StrCat("it is not known whether this was carried out: ",
-                                                  std::string(status.message())))
-                            : Refuse(status);
+  HttpResponse answer = status.ok() ? Json(ordered) : RefuseOrder(status);
   // Of what was refused nothing was done: it may be tried again.
   if (status.ok() || IsOpen(status)) Keep(order.key(), {what, answer});
   return answer;

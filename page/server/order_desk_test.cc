@@ -94,7 +94,8 @@ TEST_F(OrderDeskTest, WhatWasRefusedMayBeTriedAgain) {
                                                    {absl::PermissionDeniedError("not yours"), 403},
                                                    {absl::ResourceExhaustedError("limits.calls is 1"), 429},
                                                    {absl::InvalidArgumentError("no"), 400},
-                                                   {absl::UnauthenticatedError("who"), 401}};
+                                                   {absl::UnauthenticatedError("who"), 401},
+                                                   {absl::UnavailableError("none is active"), 503}};
   for (const auto& [refusal, status] : refusals) {
     orders_.answer = refusal;
     const HttpResponse response = Order("kill", "k");
@@ -103,12 +104,12 @@ TEST_F(OrderDeskTest, WhatWasRefusedMayBeTriedAgain) {
   }
   orders_.answer = absl::OkStatus();
   EXPECT_EQ(Order("kill", "k").status, 200);
-  EXPECT_EQ(orders_.given.size(), 7u);
+  EXPECT_EQ(orders_.given.size(), 8u);
 }
 TEST_F(OrderDeskTest, WhatMayHaveBeenDoneIsNotDoneAgain) {
   int number = 0;
   for (const absl::Status& open :
-       {absl::UnavailableError("it went away"), absl::AbortedError("it went away"),
+       {absl::UnknownError("it went away"), absl::AbortedError("it went away"),
         absl::DeadlineExceededError("it went away"), absl::CancelledError("it went away"),
         absl::InternalError("it went away")}) {
     const std::string key = absl::StrCat("k", ++number);

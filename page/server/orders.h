@@ -12,8 +12,8 @@ class Orders {
 
   // What a verb would do; nothing is done. kUnavailable, kDeadlineExceeded, kCancelled: no answer.
   virtual absl::Status PlanAction(const v1::ActionRequest& request, v1::ActionPlan& response) = 0;
-  // Made at most once. kUnavailable, kDeadlineExceeded, kCancelled, kAborted: it is not known whether it was
-  // carried out. Other errors: nothing was done.
+  // Made at most once. kDeadlineExceeded, kCancelled, kAborted, kUnknown, kInternal: it is not known whether
+  // it was carried out. Other errors: nothing was done; kUnavailable: nobody was reached who could.
   virtual absl::Status Order(const v1::PageOrder& order, v1::PageOrdered& response) = 0;
 };
 

@@ -48,26 +48,28 @@ std::string AgeOf(const Snapshot& snapshot, Time asked) {
 
 }  // namespace
 
-Page::Page(Source& source, std::shared_ptr<const PageFrame> frame, Readers readers, size_t most_streams,
+Page::Page(Source& source, std::shared_ptr<const PageFrame> frame, Readers readers, const PageLimits& limits,
            OrderDesk* desk)
     : source_(source),
       frame_(std::move(frame)),
       readers_(readers),
-      most_streams_(most_streams),
+      limits_(limits),
       desk_(desk),
-      snapshots_(frame_->clock, kMoment, kMostUnread, frame_->unread),
-      planning_(frame_->clock),
+      snapshots_(frame_->clock, kMoment, kMostUnread, frame_->unread, limits.unread),
+      planning_(frame_->clock, PlanningTime::kOfOne),
       feed_({.newest = [&source] { return source.NewestEvent(); },
              .read = [&source](int64_t after, Duration wait) { return ReadEvents(source, after, wait); },
              .here = [&source] { return source.Here(); }},
-            frame_->clock) {}
+            frame_->clock, limits.stream) {}
 
-Page::Page(Source& source, const Clock& clock, const std::vector<File>& files, Readers readers, OrderDesk* desk)
+Page::Page(Source& source, const Clock& clock, const std::vector<File>& files, Readers readers,
+           OrderDesk* desk)
     : Page(source, std::make_shared<PageFrame>(PageFrame{clock, StaticFiles(files), {}}), readers,
-           std::numeric_limits<size_t>::max(), desk) {}
+           PageLimits(), desk) {}
 
 absl::Status Page::Turn(Duration wait) {
   snapshots_.Forget();
+  lists_.Forget();
   return feed_.Turn(wait);
 }
 
@@ -95,9 +97,12 @@ absl::StatusOr<std::string> Page::Call(absl::Status (Source::*call)(const Reques
 
 absl::StatusOr<std::string> Page::TellPlan(const PlanRequest& plan) {
   SIDING_RETURN_IF_ERROR(planning_.Left());
+  SIDING_RETURN_IF_ERROR(frame_->planning->Left());
   const Time began = frame_->clock.Now();
   auto told = Call(&Source::PlanRequest, plan.request);
-  planning_.Take(frame_->clock.Now() - began);
+  const Duration took = frame_->clock.Now() - began;
+  planning_.Take(took);
+  frame_->planning->Take(took);
   return told;
 }
 
@@ -175,10 +180,10 @@ HttpResponse Page::Send(const HttpRequest& request, const Snapshot& snapshot, co
 
 HttpResponse Page::Follow(const FollowEvents& events) {
   if (const absl::Status refusal = feed_.refusal(); !refusal.ok()) return Refuse(refusal);
-  if (feed_.followers() >= most_streams_) {
+  if (feed_.followers() >= limits_.streams) {
     return Refuse(
-        429, absl::StrCat("you have ", most_streams_,
-                          " streams of events already; limits.waiting_calls_per_user is ", most_streams_));
+        429, absl::StrCat("you have ", limits_.streams,
+                          " streams of events already; limits.waiting_calls_per_user is ", limits_.streams));
   }
   HttpResponse response = Bare(200);
   response.content_type = "text/event-stream";
@@ -199,6 +204,8 @@ PageServer::PageServer(const HttpOptions& options, Source& source, Readers reade
 absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const HttpOptions& options, Source& source,
                                                               const Clock& clock, Door* door,
                                                               OrderDesk* desk) {
+  if (desk != nullptr && door == nullptr)
+    return absl::InvalidArgumentError("a page that takes orders needs a door: everybody would give them");
   std::unique_ptr<PageServer> started(
       new PageServer(options, source, door == nullptr ? Readers::kAll : Readers::kOne, nullptr, clock, desk));
   HttpOptions with_bodies = options;

@@ -37,15 +37,25 @@ struct PageFrame {
   StaticFiles files;   // what is there beside the API's addresses, the built page
   HostNames names;     // by which it is known, beside the loopback's
   Snapshots::Bytes unread = std::make_shared<std::atomic<size_t>>(0);
+  // One thread answers them all.
+  std::shared_ptr<PlanningTime> planning = std::make_shared<PlanningTime>(clock, PlanningTime::kOfAll);
+};
+
+// Of one page.
+struct PageLimits {
+  // Of events, open at a time.
+  size_t streams = std::numeric_limits<size_t>::max();
+  // One of events ends then; its reader comes back, and is asked again who he is.
+  Duration stream = Duration::max();
+  size_t unread = std::numeric_limits<size_t>::max();  // bytes of answers
 };
 
 // The skin over a source. Thread-safe as far as the source is, but for Turn().
 class Page {
  public:
-  // `source` and `desk` must outlive it. `most_streams`: of events, open at a time. `desk`: nullptr: it is read
-  // only.
-  Page(Source& source, std::shared_ptr<const PageFrame> frame, Readers readers,
-       size_t most_streams = std::numeric_limits<size_t>::max(), OrderDesk* desk = nullptr);
+  // `source` and `desk` must outlive it. `desk`: nullptr: it is read only.
+  Page(Source& source, std::shared_ptr<const PageFrame> frame, Readers readers, const PageLimits& limits = {},
+       OrderDesk* desk = nullptr);
   // Of a frame of its own.
   Page(Source& source, const Clock& clock, const std::vector<File>& files = Files(),
        Readers readers = Readers::kAll, OrderDesk* desk = nullptr);
@@ -82,7 +92,7 @@ class Page {
   Source& source_;
   const std::shared_ptr<const PageFrame> frame_;
   const Readers readers_;
-  const size_t most_streams_;
+  const PageLimits limits_;
   OrderDesk* const desk_;
   Snapshots snapshots_;
   Lists lists_{frame_->clock, snapshots_};

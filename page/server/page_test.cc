@@ -1,6 +1,7 @@
 // What is answered, over the API's service, without a server.
 #include "page/server/page.h"
 
+#include <deque>
 #include <functional>
 
 #include "controller/api/calls_fixture.h"
@@ -412,6 +413,24 @@ TEST_F(AwayPageTest, PlansTakeAPartOfTheTime) {
   clock_.Advance(std::chrono::seconds(2));
   EXPECT_EQ(plan().status, 200);
 }
+// They are made on one thread, on which all others wait.
+TEST_F(AwayPageTest, PlansOfAllReadersTogetherTakeAPartOfTheTime) {
+  source_.planned = [&] { clock_.Advance(std::chrono::milliseconds(700)); };
+  const auto frame = std::make_shared<PageFrame>(PageFrame{clock_, StaticFiles(std::vector<File>()), {}});
+  std::deque<Page> pages;
+  for (int i = 0; i < 20; ++i) pages.emplace_back(source_, frame, Readers::kOne);
+  const auto plan = [](Page& page) {
+    return page.Answer({.method = "GET",
+                        .path = "/api/v1/plan",
+                        .query = {{"start_by_us", "9"}},
+                        .headers = {{"Host", "localhost"}}});
+  };
+  int made = 0;
+  for (Page& page : pages) made += plan(page).status == 200 ? 1 : 0;
+  EXPECT_EQ(made, 11) << "4 s at once, of which half is paid back meanwhile";
+  EXPECT_THAT(*plan(pages.back()).body, HasSubstr("may take one part in 2 of the time: try again in "));
+  EXPECT_EQ(GetAtOnce("/api/v1/nodes").status, 200);
+}
 TEST_F(AwayPageTest, APlanThatTakesTooLongIsThatQuestionsAlone) {
   const HttpResponse stream = Get("/api/v1/events");
   source_.answer = absl::DeadlineExceededError("no answer within 10s");
@@ -516,6 +535,13 @@ TEST_F(PageTest, APageWithoutADeskTakesNoOrders) {
     EXPECT_EQ(page_.Answer({.method = "POST", .path = path, .headers = {{"Host", "localhost"}}}).status, 405);
     EXPECT_EQ(Get(path).status, 404) << path;
   }
+}
+// Else everybody who reaches the port could give orders in its owner's name.
+TEST_F(DeskPageTest, WithoutADoorNoOrdersAreTaken) {
+  const auto server = PageServer::Start({.address = "127.0.0.1:0"}, source_, clock_, nullptr, &desk_);
+  EXPECT_EQ(server.status().code(), absl::StatusCode::kInvalidArgument) << server.status();
+  Door door;
+  EXPECT_TRUE(PageServer::Start({.address = "127.0.0.1:0"}, source_, clock_, &door, &desk_).ok());
 }
 
 TEST_F(PageTest, IsServedUntilItsEnd) {

@@ -21,14 +21,18 @@ class Pages {
   static constexpr Duration kForgetAfter = std::chrono::minutes(1);
   // At a time. Each costs a reading of every event.
   static constexpr size_t kMost = 1024;
+  // Who is nobody any more follows no longer than that: he is known by his requests.
+  static constexpr Duration kLongestStream = std::chrono::minutes(10);
+  // Of answers to one reader, so that there are some for others.
+  static constexpr size_t kMostUnread = 32 << 20;
 
-  // `strangers` is asked for those that `sessions` does not know; nullptr: it knows nobody. `desk`: where they
-  // give orders, as the one reader behind a door; nullptr: nowhere. All must outlive this.
+  // `strangers` is asked for those that `sessions` does not know; nullptr: it knows nobody. `desk`: where
+  // they give orders, as the one reader behind a door; nullptr: nowhere. All must outlive this.
   Pages(Source& strangers, std::shared_ptr<const PageFrame> frame, Readers readers, Sessions* sessions,
         OrderDesk* desk = nullptr)
       : sessions_(sessions),
         frame_(std::move(frame)),
-        strangers_(strangers, frame_, readers, std::numeric_limits<size_t>::max(), desk) {}
+        strangers_(strangers, frame_, readers, PageLimits(), desk) {}
 
   HttpResponse Answer(const HttpRequest& request);
   // See EventFeed. An error: the strangers' source is away, or refuses its events.
@@ -40,7 +44,8 @@ class Pages {
  private:
   struct Reader {
     explicit Reader(const Session& session, const std::shared_ptr<const PageFrame>& frame)
-        : source(session.source), page(*source, frame, Readers::kOne, session.most_streams) {}
+        : source(session.source),
+          page(*source, frame, Readers::kOne, {session.most_streams, kLongestStream, kMostUnread}) {}
     const std::shared_ptr<Source> source;
     Page page;
   };

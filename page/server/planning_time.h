@@ -1,4 +1,4 @@
-// How much of a controller's time the plans of one page may take.
+// How much of a controller's time the plans of a page may take, or of all pages together.
 #pragma once
 
 #include <algorithm>
@@ -13,24 +13,29 @@
 namespace siding::page {
 
 // Each question is another one, as somebody types, and while a plan is made all other readers of the page
-// wait. So plans may take kAtOnce of the time at once, and in the long run one part of it in kShare.
-// Thread-safe.
+// wait. So plans may take so much of the time at once, and in the long run one part of it in so many: of one
+// reader's page a fifth, and of all of them half. Thread-safe.
 class PlanningTime {
  public:
-  static constexpr Duration kAtOnce = std::chrono::seconds(2);
-  static constexpr int kShare = 5;
+  struct Share {
+    Duration at_once;
+    int parts;
+  };
+  static constexpr Share kOfOne{std::chrono::seconds(2), 5};
+  static constexpr Share kOfAll{std::chrono::seconds(4), 2};
 
-  explicit PlanningTime(const Clock& clock)
-      : clock_(clock), as_of_(clock.Now()) {}  // `clock` must outlive it
+  // `clock` must outlive it.
+  PlanningTime(const Clock& clock, Share share) : clock_(clock), share_(share), as_of_(clock.Now()) {}
 
   // kResourceExhausted: too much has been taken; it says when to come back.
   absl::Status Left() {
     MutexLock lock(mutex_);
     PayBack();
-    if (taken_ < kAtOnce) return absl::OkStatus();
+    if (taken_ < share_.at_once) return absl::OkStatus();
     return absl::ResourceExhaustedError(absl::StrCat(
-        "plans have taken ", FormatDuration(taken_), ", and may take a fifth of the time: try again in ",
-        FormatDuration(kShare * (taken_ - kAtOnce) + std::chrono::milliseconds(1))));
+        "plans have taken ", FormatDuration(taken_), ", and may take one part in ", share_.parts,
+        " of the time: try again in ",
+        FormatDuration(share_.parts * (taken_ - share_.at_once) + std::chrono::milliseconds(1))));
   }
   void Take(Duration took) {
     MutexLock lock(mutex_);
@@ -41,11 +46,12 @@ class PlanningTime {
  private:
   void PayBack() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const Time now = clock_.Now();
-    taken_ = std::max(Duration(0), taken_ - std::max(Duration(0), now - as_of_) / kShare);
+    taken_ = std::max(Duration(0), taken_ - std::max(Duration(0), now - as_of_) / share_.parts);
     as_of_ = now;
   }
 
   const Clock& clock_;
+  const Share share_;
   Mutex mutex_;
   Duration taken_ ABSL_GUARDED_BY(mutex_){0};
   Time as_of_ ABSL_GUARDED_BY(mutex_);

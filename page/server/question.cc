@@ -284,8 +284,21 @@ Answer ReadPath(const HttpRequest& request, const std::vector<std::string>& path
   }
   return Refusal{
       404,
-      absl::StrCat("'", Cut(request.path), "' is not known; expected ", kRoot,
-                   "jobs, jobs/ID, jobs/ID/plans, jobs/changes, plan, nodes, checkpoints, events, policy or site")};
+      absl::StrCat(
+          "'", Cut(request.path), "' is not known; expected ", kRoot,
+          "jobs, jobs/ID, jobs/ID/plans, jobs/changes, plan, nodes, checkpoints, events, policy or site")};
+}
+
+// A picture, a form or a link of another site's page, which has no Origin: a question that it cannot read
+// still costs its reader his share of plans. The page's own files may be led to from anywhere.
+std::optional<Refusal> RefuseFetch(const HttpRequest& request) {
+  if (!absl::StartsWith(Unescape(request.path).value_or(""), "/api/")) return std::nullopt;
+  for (const auto& [name, site] : request.headers) {
+    if (!absl::EqualsIgnoreCase(name, "Sec-Fetch-Site")) continue;
+    if (site != "same-origin" && site != "none")
+      return Refusal{403, absl::StrCat("sec-fetch-site: '", Cut(site), "'; expected same-origin or none")};
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -309,7 +322,7 @@ std::optional<Refusal> RefuseForeign(const HttpRequest& request, const HostNames
     if (++origins > 1 || !absl::EqualsIgnoreCase(origin, own))
       return Refusal{403, absl::StrCat("origin: '", Cut(origin), "'; expected none, or ", own)};
   }
-  return std::nullopt;
+  return RefuseFetch(request);
 }
 
 int PortOf(const HttpRequest& request) {

@@ -37,8 +37,8 @@ struct FollowEvents {
 };
 
 struct Question {
-  std::variant<ListJobs, ListJobChanges, ExplainJob, PlanRequest, ListCheckpoints, ListNodes, ShowSite, ShowPolicy,
-               FollowEvents>
+  std::variant<ListJobs, ListJobChanges, ExplainJob, PlanRequest, ListCheckpoints, ListNodes, ShowSite,
+               ShowPolicy, FollowEvents>
       what;
   // The same for all that ask the same.
   std::string key;
@@ -50,7 +50,8 @@ struct Refusal {
 };
 
 // What is not for this server at all; nothing, if it is: a Host that is neither the loopback's nor one of
-// `names`, by which another site's page would read it; another Origin.
+// `names`, by which another site's page would read it; another Origin; what a browser asks of the API for
+// another site's page.
 std::optional<Refusal> RefuseForeign(const HttpRequest& request, const HostNames& names = {});
 // The port that its reader sees, which may be that of a tunnel's beginning; 80 where Host names none.
 int PortOf(const HttpRequest& request);

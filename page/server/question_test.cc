@@ -191,6 +191,21 @@ TEST(QuestionTest, OtherSitesPagesAreRefused) {
   request.headers.emplace_back("Origin", "http://localhost:7480");
   EXPECT_THAT(WhyRefused(request), HasSubstr("403 "));
 }
+// It cannot read what its picture brings, but that is asked for in the reader's name.
+TEST(QuestionTest, WhatAnotherSitesPageLoadsIsRefused) {
+  const auto why = [](const std::string& path, const std::string& site) {
+    HttpRequest request{.method = "GET", .path = path, .headers = {{"Host", "localhost"}}};
+    request.headers.emplace_back("sec-fetch-site", site);
+    const auto refusal = RefuseForeign(request);
+    return refusal ? absl::StrCat(refusal->status, " ", refusal->why) : "";
+  };
+  for (const char* path : {"/api/v1/plan", "/%61pi/v1/plan"}) {
+    for (const char* site : {"same-origin", "none"}) EXPECT_EQ(why(path, site), "") << path;
+    for (const char* site : {"cross-site", "same-site", ""})
+      EXPECT_THAT(why(path, site), HasSubstr("403 sec-fetch-site: '")) << path;
+  }
+  EXPECT_EQ(why("/", "cross-site"), "") << "a link to the page";
+}
 TEST(QuestionTest, TheSameQuestionHasTheSameKeyAndNoOther) {
   EXPECT_EQ(KeyOf(Get("/api/v1/jobs", {{"user", "a"}, {"all", "true"}})),
             KeyOf(Get("/api/v1/%6aobs", {{"all", "true"}, {"user", "%61"}})));

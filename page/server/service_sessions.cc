@@ -35,7 +35,7 @@ absl::StatusOr<UserIdentity> UserNamed(const std::string& name) {
 
 absl::StatusOr<UserIdentity> ProxiedUser(const HttpRequest& request, const PageProxy& proxy,
                                          const std::vector<std::string>& users,
-                                         const std::vector<std::string>& secrets) {
+                                         const std::vector<std::string>& secrets, KnownUsers& known) {
   const std::string believed = absl::StrCat(proxy.user_header, " is believed from the page's proxy alone: ");
   if (!proxy.addresses.contains(request.peer.address)) {
     return absl::PermissionDeniedError(
@@ -50,7 +50,7 @@ absl::StatusOr<UserIdentity> ProxiedUser(const HttpRequest& request, const PageP
                                                    users.size() > 1 ? "several users" : "no user",
                                                    "; expected one, in ", proxy.user_header));
   }
-  const auto user = UserNamed(users[0]);
+  const auto user = known.Of(absl::StrCat("proxy ", users[0]), [&] { return UserNamed(users[0]); });
   if (absl::IsInvalidArgument(user.status()))
     return absl::PermissionDeniedError(absl::StrCat(proxy.user_header, ": ", user.status().message()));
   return user;
@@ -58,18 +58,36 @@ absl::StatusOr<UserIdentity> ProxiedUser(const HttpRequest& request, const PageP
 
 }  // namespace
 
+absl::StatusOr<UserIdentity> KnownUsers::Of(const std::string& key,
+                                            const std::function<absl::StatusOr<UserIdentity>()>& look_up) {
+  const Time now = clock_.Now();
+  {
+    MutexLock lock(mutex_);
+    std::erase_if(known_, [&](const auto& known) { return now >= known.second.until; });
+    if (const auto found = known_.find(key); found != known_.end()) return found->second.user;
+  }
+  auto user = look_up();
+  if (!user.ok()) return user;
+  MutexLock lock(mutex_);
+  known_[key] = {*user, now + kGoodFor};
+  return user;
+}
+
 absl::StatusOr<std::optional<UserIdentity>> ReaderOf(const HttpRequest& request, const PageProxy& proxy,
-                                                     bool certificates) {
+                                                     bool certificates, KnownUsers& known) {
   if (!proxy.addresses.empty()) {
     const auto users = AllOf(request, proxy.user_header), secrets = AllOf(request, kProxySecretHeader);
-    if (!users.empty() || !secrets.empty()) return ProxiedUser(request, proxy, users, secrets);
+    if (!users.empty() || !secrets.empty()) return ProxiedUser(request, proxy, users, secrets, known);
   }
-  if (certificates && request.peer.certificate) return UserOfCertificate(*request.peer.certificate);
-  return std::nullopt;
+  if (!certificates || !request.peer.certificate) return std::nullopt;
+  const std::vector<std::string>& uris = *request.peer.certificate;
+  std::string key = "certificate";
+  for (const std::string& uri : uris) absl::StrAppend(&key, " ", uri.size(), ":", uri);
+  return known.Of(key, [&] { return UserOfCertificate(uris); });
 }
 
 absl::StatusOr<std::optional<Session>> ServiceSessions::Of(const HttpRequest& request) {
-  auto reader = ReaderOf(request, proxy_, certificates_);
+  auto reader = ReaderOf(request, proxy_, certificates_, known_);
   if (!reader.ok()) {
     refusals_.Warn(request.peer.address, absl::StrCat("page: a reader from ", request.peer.address,
                                                       " is refused: ", reader.status().message()));

@@ -3,12 +3,17 @@
 // other ways in.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/clock.h"
 #include "common/limited_log.h"
+#include "common/mutex.h"
+#include "common/units.h"
 #include "controller/api/limits.h"
 #include "controller/api/service.h"
 #include "controller/identity/user.h"
@@ -25,21 +30,44 @@ struct PageProxy {
 };
 constexpr char kProxySecretHeader[] = "Siding-Proxy-Secret";
 
+// Whom the machine's accounts say that somebody is, for a moment: where they are a directory's that is slow,
+// all readers wait for each question, for one thread asks them. Thread-safe.
+class KnownUsers {
+ public:
+  static constexpr Duration kGoodFor = std::chrono::seconds(30);
+
+  explicit KnownUsers(const Clock& clock) : clock_(clock) {}  // which must outlive it
+  // `look_up` is called if it is not known. Errors are not kept.
+  absl::StatusOr<UserIdentity> Of(const std::string& key,
+                                  const std::function<absl::StatusOr<UserIdentity>()>& look_up);
+
+ private:
+  struct Known {
+    UserIdentity user;
+    Time until;
+  };
+  const Clock& clock_;
+  Mutex mutex_;
+  std::map<std::string, Known> known_ ABSL_GUARDED_BY(mutex_);
+};
+
 // Who says by this request that he reads; nothing: nobody, it is a stranger's. kUnauthenticated,
 // kPermissionDenied: what it says is not to be believed, or he has no account here. `certificates`: they say
 // who users are.
 absl::StatusOr<std::optional<UserIdentity>> ReaderOf(const HttpRequest& request, const PageProxy& proxy,
-                                                     bool certificates);
+                                                     bool certificates, KnownUsers& known);
 
 // Thread-safe.
 class ServiceSessions final : public Sessions {
  public:
-  // `api` must outlive it.
-  ServiceSessions(ApiService& api, const ServiceLimits& limits, PageProxy proxy, bool certificates)
+  // `api` and `clock` must outlive it.
+  ServiceSessions(ApiService& api, const ServiceLimits& limits, PageProxy proxy, bool certificates,
+                  const Clock& clock)
       : api_(api),
         most_streams_(static_cast<size_t>(limits.waiting_calls_per_user)),
         proxy_(std::move(proxy)),
-        certificates_(certificates) {}
+        certificates_(certificates),
+        known_(clock) {}
 
   absl::StatusOr<std::optional<Session>> Of(const HttpRequest& request) override;
 
@@ -48,6 +76,7 @@ class ServiceSessions final : public Sessions {
   const size_t most_streams_;
   const PageProxy proxy_;
   const bool certificates_;
+  KnownUsers known_;
   LimitedLog refusals_;
 };
 

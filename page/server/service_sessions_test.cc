@@ -33,7 +33,9 @@ HttpRequest From(const std::string& address, HttpFields headers = {},
 }
 // "uid 1", "a stranger", or why he is refused.
 std::string Who(const HttpRequest& request, const PageProxy& proxy = Proxy(), bool certificates = true) {
-  const auto reader = ReaderOf(request, proxy, certificates);
+  const FakeClock clock;
+  KnownUsers known(clock);
+  const auto reader = ReaderOf(request, proxy, certificates, known);
   if (!reader.ok()) return std::string(reader.status().message());
   return *reader ? absl::StrCat("uid ", (*reader)->uid) : "a stranger";
 }
@@ -168,6 +170,30 @@ TEST(ReaderTest, ACertificateSaysWhoOneIsUnlessMungeDoes) {
               HasSubstr("has two names"));
 }
 
+TEST(KnownUsersTest, AnAccountIsLookedUpOnceInAWhileAndAnErrorAgain) {
+  FakeClock clock;
+  KnownUsers known(clock);
+  int looked = 0;
+  absl::StatusOr<UserIdentity> account = UserIdentity{7, 7, "ada"};
+  const auto uid = [&](const std::string& key) -> int64_t {
+    const auto user = known.Of(key, [&] {
+      ++looked;
+      return account;
+    });
+    return user.ok() ? int64_t{user->uid} : -1;
+  };
+  EXPECT_EQ(uid("ada"), 7);
+  account = absl::PermissionDeniedError("no account");
+  clock.Advance(KnownUsers::kGoodFor - std::chrono::seconds(1));
+  EXPECT_EQ(uid("ada"), 7);
+  EXPECT_EQ(looked, 1);
+  EXPECT_EQ(uid("bob"), -1);
+  EXPECT_EQ(uid("bob"), -1);
+  EXPECT_EQ(looked, 3);
+  clock.Advance(std::chrono::seconds(1));
+  EXPECT_EQ(uid("ada"), -1) << "who has no account any more";
+}
+
 // The page, for those whom their certificates name: ada, of the policy, is no account of any machine.
 class ReadersTest : public CallsTest {
  protected:
@@ -196,7 +222,7 @@ class ReadersTest : public CallsTest {
 
   const ServiceLimits limits_{.waiting_calls_per_user = 2};
   ServiceSource strangers_{service_};
-  ServiceSessions sessions_{service_, limits_, PageProxy(), true};
+  ServiceSessions sessions_{service_, limits_, PageProxy(), true, clock_};
   Pages pages_{strangers_,
                std::make_shared<PageFrame>(PageFrame{clock_, StaticFiles(std::vector<File>()), {}}),
                Readers::kAll, &sessions_};
@@ -296,6 +322,17 @@ TEST_F(ReadersTest, WhoReadsNothingIsForgottenUnlessHeFollows) {
   stream->End();
   EXPECT_TRUE(pages_.Turn(Duration(0)).ok());
   EXPECT_EQ(pages_.readers(), 0u);
+}
+// By a request, and a stream is one.
+TEST_F(ReadersTest, WhoFollowsForLongIsAskedAgainWhoHeIs) {
+  const auto own = Get("nobody", "/api/v1/events").stream, strangers = Get("", "/api/v1/events").stream;
+  clock_.Advance(Pages::kLongestStream - std::chrono::seconds(1));
+  EXPECT_TRUE(pages_.Turn(Duration(0)).ok());
+  EXPECT_FALSE(own->HasEnded());
+  clock_.Advance(std::chrono::seconds(1));
+  EXPECT_TRUE(pages_.Turn(Duration(0)).ok());
+  EXPECT_TRUE(own->HasEnded());
+  EXPECT_FALSE(strangers->HasEnded()) << "they are nobody anyway";
 }
 TEST_F(ReadersTest, WhenThePageEndsAllStreamsDo) {
   const auto own = Get("nobody", "/api/v1/events").stream, strangers = Get("", "/api/v1/events").stream;

@@ -20,28 +20,31 @@ std::string TagOf(const std::string& body) {
 // Shorter ones go in one packet anyway.
 constexpr size_t kLeastPacked = 1000;
 
-// `bytes` has its size while it is anywhere.
-Body Counted(std::string body, std::shared_ptr<std::atomic<size_t>> bytes) {
-  *bytes += body.size();
-  return Body(new std::string(std::move(body)), [bytes = std::move(bytes)](const std::string* gone) {
-    *bytes -= gone->size();
+// `all` and `own` have its size while it is anywhere.
+Body Counted(std::string body, const Snapshots::Bytes& all, const Snapshots::Bytes& own) {
+  *all += body.size();
+  *own += body.size();
+  return Body(new std::string(std::move(body)), [all, own](const std::string* gone) {
+    *all -= gone->size();
+    *own -= gone->size();
     delete gone;
   });
 }
 
-Snapshot Make(std::string body, const std::shared_ptr<std::atomic<size_t>>& bytes) {
+Snapshot Make(std::string body, const Snapshots::Bytes& all, const Snapshots::Bytes& own) {
   Snapshot snapshot;
   snapshot.tag = TagOf(body);
   if (std::string packed = body.size() < kLeastPacked ? "" : Gzip(body); !packed.empty())
-    snapshot.packed = Counted(std::move(packed), bytes);
-  snapshot.body = Counted(std::move(body), bytes);
+    snapshot.packed = Counted(std::move(packed), all, own);
+  snapshot.body = Counted(std::move(body), all, own);
   return snapshot;
 }
 
 }  // namespace
 
 Snapshot MakeSnapshot(std::string body) {
-  return Make(std::move(body), std::make_shared<std::atomic<size_t>>());
+  const auto nobodys = std::make_shared<std::atomic<size_t>>();
+  return Make(std::move(body), nobodys, nobodys);
 }
 
 Time Snapshots::Until(Time began) const {
@@ -51,12 +54,17 @@ Time Snapshots::Until(Time began) const {
   return made + std::max(moment_, kShare * (made - began));
 }
 
+absl::Status Snapshots::CheckUnread(size_t bytes, size_t most, const char* whose) {
+  if (bytes < most) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("there are ", bytes >> 20, " MiB of answers", whose,
+                                                   " that have not been read; the limit is ", most >> 20,
+                                                   " MiB: try again"));
+}
+
 absl::Status Snapshots::CheckUnread() {
-  if (*bytes_ >= most_unread_) kept_.clear();  // what is left then is unread
-  if (*bytes_ < most_unread_) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("there are ", *bytes_ >> 20,
-                                                   " MiB of answers that have not been read; the limit is ",
-                                                   most_unread_ >> 20, " MiB: try again"));
+  if (*bytes_ >= most_unread_ || *own_bytes_ >= most_own_) kept_.clear();  // what is left then is unread
+  SIDING_RETURN_IF_ERROR(CheckUnread(*own_bytes_, most_own_, " to you"));
+  return CheckUnread(*bytes_, most_unread_, "");
 }
 
 absl::StatusOr<Snapshot> Snapshots::Of(const std::string& key,
@@ -67,7 +75,7 @@ absl::StatusOr<Snapshot> Snapshots::Of(const std::string& key,
   if (const auto found = kept_.find(key); found != kept_.end()) return found->second.snapshot;
   SIDING_RETURN_IF_ERROR(CheckUnread());
   SIDING_ASSIGN_OR_RETURN(std::string body, make());
-  Snapshot snapshot = Make(std::move(body), bytes_);
+  Snapshot snapshot = Make(std::move(body), bytes_, own_bytes_);
   snapshot.since = began;
   if (kept_.size() >= kMost) kept_.clear();
   kept_[key] = {Until(began), snapshot};
@@ -78,7 +86,7 @@ absl::StatusOr<Snapshot> Snapshots::Once(const std::function<std::string()>& mak
   MutexLock lock(mutex_);
   SIDING_RETURN_IF_ERROR(CheckUnread());
   const Time began = clock_.Now();
-  Snapshot snapshot = Make(make(), bytes_);
+  Snapshot snapshot = Make(make(), bytes_, own_bytes_);
   snapshot.since = began;
   return snapshot;
 }

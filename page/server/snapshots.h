@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -34,10 +35,15 @@ class Snapshots {
 
   // One is good for `moment` after it was made, and for kShare times as long as that took. Beyond
   // `most_unread` bytes in bodies that somebody still has, none is made; `bytes`: those of others count as
-  // well. `clock` must outlive this.
+  // well, but of these alone there are no more than `most_own`. `clock` must outlive this.
   Snapshots(const Clock& clock, Duration moment, size_t most_unread,
-            Bytes bytes = std::make_shared<std::atomic<size_t>>(0))
-      : clock_(clock), moment_(moment), most_unread_(most_unread), bytes_(std::move(bytes)) {}
+            Bytes bytes = std::make_shared<std::atomic<size_t>>(0),
+            size_t most_own = std::numeric_limits<size_t>::max())
+      : clock_(clock),
+        moment_(moment),
+        most_unread_(most_unread),
+        most_own_(most_own),
+        bytes_(std::move(bytes)) {}
 
   // Of `key`; `make` is called if there is none, and others wait meanwhile. Errors are not kept.
   // kResourceExhausted: too much is unread.
@@ -56,6 +62,7 @@ class Snapshots {
   static constexpr int kShare = 4;
 
  private:
+  static absl::Status CheckUnread(size_t bytes, size_t most, const char* whose);
   absl::Status CheckUnread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   struct Kept {
@@ -67,8 +74,9 @@ class Snapshots {
 
   const Clock& clock_;
   const Duration moment_;
-  const size_t most_unread_;
-  const Bytes bytes_;  // bodies may outlive this
+  const size_t most_unread_, most_own_;
+  // Bodies may outlive this.
+  const Bytes bytes_, own_bytes_ = std::make_shared<std::atomic<size_t>>(0);
   Mutex mutex_;
   std::map<std::string, Kept> kept_ ABSL_GUARDED_BY(mutex_);
 };

@@ -114,6 +114,18 @@ TEST_F(SnapshotsTest, ManyQuestionsAreAnsweredAndNotKept) {
   Of("0");
   EXPECT_EQ(made_, 1001);
 }
+// Who reads nothing takes his own share, and no other reader's.
+TEST(SnapshotsOfReadersTest, EachHasAShareOfWhatAllMayLeaveUnread) {
+  const FakeClock clock;
+  const auto bytes = std::make_shared<std::atomic<size_t>>(0);
+  Snapshots one(clock, std::chrono::seconds(1), 3000, bytes, 1000);
+  Snapshots other(clock, std::chrono::seconds(1), 3000, bytes, 1000);
+  const auto large = [] { return std::string(999, 'x'); };
+  const auto first = one.Once(large), second = one.Once(large);
+  ASSERT_TRUE(second.ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(one.Once(large).status()));
+  EXPECT_TRUE(other.Once(large).ok());
+}
 
 }  // namespace
 }  // namespace siding::page

@@ -12,6 +12,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/clock.h"
 #include "common/files.h"
 #include "common/mutex.h"
 #include "common/patience_for_test.h"
@@ -94,7 +95,7 @@ class TlsPageTest : public CertificateCases {
     auto server = HttpServer::Listen(
         {.address = "127.0.0.1:0", .tls = Keep("controller", IssueServer()), .ask_for_certificates = ask},
         [this](const HttpRequest& request) {
-          const auto reader = ReaderOf(request, {}, true);
+          const auto reader = ReaderOf(request, {}, true, known_);
           HttpResponse response;
           response.status = reader.ok() ? 200 : 403;
           response.body = std::make_shared<const std::string>(
@@ -119,6 +120,8 @@ class TlsPageTest : public CertificateCases {
 
   Mutex mutex_;
   std::deque<HttpPeer> peers_ ABSL_GUARDED_BY(mutex_);
+  const FakeClock clock_;
+  KnownUsers known_{clock_};
   std::unique_ptr<HttpServer> server_;
 };
 

@@ -368,14 +368,14 @@ std::string CheckpointsTable(const v1::ListCheckpointsResponse& checkpoints, con
 }
 
 std::string CheckpointText(const v1::CheckpointInfo& c, const Style& style) {
-  return absl::StrCat("checkpoint ", Bold(c.id(), style), " of job ", c.job(), ": ", c.state(), "\n  ",
-                      FormatBytes(Bytes{c.bytes()}), " in ", TierName(c.tier()), " storage, made ",
-                      FormatTime(FromMicros(c.created_us())), "\n",
-                      c.stopped_us() > 0 ? absl::StrCat("  its job ran on after ",
-                                                        FormatDuration(Duration(c.stopped_us())), "\n")
-                                         : "",
-                      "  dumped on ", Nodes(c.nodes()), "\n",
-                      c.note().empty() ? "" : absl::StrCat("  ", c.note(), "\n"));
+  return absl::StrCat(
+      "checkpoint ", Bold(c.id(), style), " of job ", c.job(), ": ", c.state(), "\n  ",
+      FormatBytes(Bytes{c.bytes()}), " in ", TierName(c.tier()), " storage, made ",
+      FormatTime(FromMicros(c.created_us())), "\n",
+      c.stopped_us() > 0
+          ? absl::StrCat("  its job ran on after ", FormatDuration(Duration(c.stopped_us())), "\n")
+          : "",
+      "  dumped on ", Nodes(c.nodes()), "\n", c.note().empty() ? "" : absl::StrCat("  ", c.note(), "\n"));
 }
 
 // "if job 4 stayed: jobs 5, 7 would go, for 5.2 node-seconds (+2.1), the next best"

@@ -34,8 +34,6 @@
 #include "controller/page_setup.h"
 #include "controller/policy_watcher.h"
 #include "controller/server.h"
-#include "page/server/page.h"
-#include "page/server/standby_source.h"
 #include "policy/policy_file.h"
 
 namespace siding {
@@ -71,35 +69,16 @@ LeaseOptions LeaseFor(const ControllerConfig& config) {
           .end_if_stuck = config.standby};
 }
 
-// Its page while this controller stands by: it says which one is active.
-class StandbyPage final : public StandbyView {
+// While this controller stands by its page says which one is active.
+class StandbyLook final : public StandbyView {
  public:
-  explicit StandbyPage(const ControllerConfig& config) : config_(config) {}
+  explicit StandbyLook(const ControllerConfig& config) : page_(config) {}
   void SetHolder(const LeaseRecord& holder, bool is_here) override {
-    source_.SetActive({HolderOf(holder), holder.host, holder.page, is_here});
-    // Both may have the same address, which is the active one's.
-    if (is_here && holder.page == PageForBrowsers(config_)) {
-      server_.reset();
-    } else if (server_ == nullptr) {
-      Open();
-    }
+    page_.Show({HolderOf(holder), holder.host, holder.page, is_here});
   }
 
  private:
-  void Open() {
-    auto server = ServeStandbyPage(config_, source_, clock_);
-    if (server.ok()) {
-      server_ = *std::move(server);
-    } else {
-      spdlog::warn("while this controller stands by it has no page: {}",
-                   std::string(server.status().message()));
-    }
-  }
-
-  const ControllerConfig& config_;
-  const SteadyClock clock_;
-  page::StandbySource source_;
-  std::unique_ptr<page::PageServer> server_;
+  StandbyPage page_;
 };
 
 // Says so whenever the machine's clock has been set.
@@ -156,7 +135,7 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<Journal> journal,
                           AwaitJournal(config, *lease, signals, [&config, &stood_by] {
                             stood_by = true;
-                            return std::make_unique<StandbyPage>(config);
+                            return std::make_unique<StandbyLook>(config);
                           }));
   if (journal == nullptr) return absl::OkStatus();
   spdlog::info("active, with epoch {}", lease->epoch());

@@ -98,14 +98,28 @@ std::string PageForBrowsers(const ControllerConfig& config) {
   return absl::StrCat("https://", name, address.substr(address.rfind(':')));
 }
 
-absl::StatusOr<std::unique_ptr<page::PageServer>> ServeStandbyPage(const ControllerConfig& config,
-                                                                   page::Source& source, const Clock& clock) {
-  if (config.page.empty()) return nullptr;
-  page::HttpOptions options = OptionsOf(config);
+void StandbyPage::Show(page::ActiveController active) {
+  // Both may have the same address, which is the active one's.
+  const bool is_its = active.is_here && active.page == PageForBrowsers(config_);
+  source_.SetActive(std::move(active));
+  if (is_its) {
+    server_.reset();
+  } else if (server_ == nullptr && !config_.page.empty()) {
+    Open();
+  }
+}
+
+void StandbyPage::Open() {
+  page::HttpOptions options = OptionsOf(config_);
   options.ask_for_certificates = false;
-  auto page = page::PageServer::Start(options, source, clock);
-  if (page.ok()) spdlog::info("the page is served at {}, read only", (*page)->address());
-  return page;
+  auto server = page::PageServer::Start(options, source_, clock_);
+  if (!server.ok()) {
+    spdlog::warn("while this controller stands by it has no page: {}",
+                 std::string(server.status().message()));
+    return;
+  }
+  server_ = *std::move(server);
+  spdlog::info("the page is served at {}, read only", server_->address());
 }
 
 ServedPage::ServedPage(const ControllerConfig& config, ApiService& api, page::PageProxy proxy,

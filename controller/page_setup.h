@@ -16,6 +16,7 @@
 #include "page/server/page.h"
 #include "page/server/service_sessions.h"
 #include "page/server/service_source.h"
+#include "page/server/standby_source.h"
 
 namespace siding {
 
@@ -27,10 +28,22 @@ bool PageHasTls(const ControllerConfig& config);
 // What a browser is to be given for it: by a name of the page where it is on the network, else good on this
 // machine alone. "": there is none, or it has any port, which is known only when it is open.
 std::string PageForBrowsers(const ControllerConfig& config);
-// The page of a controller that stands by: the same place, and nobody is asked who he is. Everything passed
-// in must outlive it. nullptr if none is wanted.
-absl::StatusOr<std::unique_ptr<page::PageServer>> ServeStandbyPage(const ControllerConfig& config,
-                                                                   page::Source& source, const Clock& clock);
+// The page of a controller that stands by, at the same address: it says which one is active, and nobody is
+// asked who he is. `config` must outlive it.
+class StandbyPage {
+ public:
+  explicit StandbyPage(const ControllerConfig& config) : config_(config) {}
+  // Served from now on, if it can be; else that is in the log.
+  void Show(page::ActiveController active);
+
+ private:
+  void Open();
+
+  const ControllerConfig& config_;
+  const SteadyClock clock_;
+  page::StandbySource source_;
+  std::unique_ptr<page::PageServer> server_;
+};
 
 // The page, and what it is served from. Everything passed in must outlive it.
 class ServedPage {

@@ -38,8 +38,7 @@ class DirectoryDraft final : public ImageDraft {
         follower_(path(), /*only_count=*/plain_ != nullptr) {}
 
   absl::StatusOr<std::vector<ImageFileEntry>> ListFiles() const;
-  absl::Status FinishFile(ImageFileEntry& file, PartialHash* known,
-                          const std::function<bool()>& stop) const;
+  absl::Status FinishFile(ImageFileEntry& file, PartialHash* known, const std::function<bool()>& stop) const;
   absl::Status EncryptFile(ImageFileEntry& file) const;
   absl::Status MoveIntoPlace();
 

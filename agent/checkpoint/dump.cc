@@ -161,8 +161,7 @@ CriuDump DumpOnce::ForCriu() {
 
 absl::Status DumpOnce::Capture(const StillHeld& held) {
   written_ = true;
-  SIDING_RETURN_IF_ERROR(
-      FaultAtCriu<"agent.dump.frozen: criu has written everything, the task is frozen">());
+  SIDING_RETURN_IF_ERROR(FaultAtCriu<"agent.dump.frozen: criu has written everything, the task is frozen">());
   if (plan_.user.as_user) SIDING_RETURN_IF_ERROR(GiveFolder(draft_->path(), geteuid(), getegid()));
   const NeedOfOurs need = FindNeedOfOurs(plan_.init);
   SIDING_RETURN_IF_ERROR(CheckNeed(need, plan_.criu.kind));
@@ -199,8 +198,7 @@ absl::Status DumpOnce::Finish(const StillHeld& held) {
   committing_ = true;
   const auto remembered = [&]() -> absl::Status {
     SIDING_RETURN_IF_ERROR(
-        FaultAtCriu<
-            "agent.dump.remembered: that it commits is remembered, the image does not count yet">());
+        FaultAtCriu<"agent.dump.remembered: that it commits is remembered, the image does not count yet">());
     return held();
   };
   SIDING_RETURN_IF_ERROR(

@@ -42,7 +42,8 @@ struct DumpPlan {
   std::string hold;  // see CriuDump
   bool keep_running = false;
   // Needs keep_running: the processes run again as soon as all of the image is written, and it is synced
-  // and committed beside them. Not for a rank of several: it would run on into a checkpoint that may not count.
+  // and committed beside them. Not for a rank of several: it would run on into a checkpoint that may not
+  // count.
   bool finish_behind = false;
   Duration commit_patience{0};  // see CommitPatience() in dump_steps.h
   CriuUser user;
@@ -68,8 +69,9 @@ class DumpObserver {
   // With finish_behind: the processes run again, after they were stopped for so long at most. What follows is
   // done beside them, and is held by nobody.
   virtual void OnRunsOn(Duration stopped) = 0;
-  // The processes are frozen or, with finish_behind, run; the image is whole. Blocks until it is decided; OK means commit, anything else
-  // is why not. If `held` fails they run again, and the image must not count any more.
+  // The processes are frozen or, with finish_behind, run; the image is whole. Blocks until it is decided; OK
+  // means commit, anything else is why not. If `held` fails they run again, and the image must not count any
+  // more.
   virtual absl::Status OnPrepared(const Manifest& manifest, const StillHeld& held) = 0;
   // Right before the image becomes visible: must be remembered durably. Called again if the one or the other
   // fails; kAborted: that makes no sense any more.

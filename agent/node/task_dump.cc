@@ -54,7 +54,8 @@ void Task::DoDump(v1::ToAgent command) {
     plan.cgroup = freezer().ShimCgroupPath(outside_);
     plan.hold = freezer().HoldCgroup(outside_);
     plan.keep_running = command.dump().keep_running();
-    // Ranks of a gang wait for each other, and what was taken off GPUs or frozen is put back when all is done.
+    // Ranks of a gang wait for each other, and what was taken off GPUs or frozen is put back when all is
+    // done.
     plan.finish_behind = plan.keep_running && spec.nodes() == 1 && !UsesGpus() && !record.dump().was_frozen();
     plan.commit_patience = CommitPatience(spec.nodes(), plan.keep_running);
     plan.user = host_.UserFor(spec);

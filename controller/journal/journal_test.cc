@@ -140,9 +140,9 @@ TEST(Codec, EveryKindComesBackAsItWent) {
 TEST(Codec, NoFieldIsLeftOut) {
   const std::string text = EncodeEventBody(Event{1, {}, JobId(1), FullMove()});
   for (const char* field :
-       {"event",     "reason",         "nodes",      "checkpoint",    "tier",         "keep_running",
-        "for_good",  "request",        "target",     "predicted",     "bytes",        "started",
-        "exit_code", "incarnation",    "first_rank", "through_ram",   "without_save", "interrupted",
+       {"event",     "reason",         "nodes",      "checkpoint",     "tier",         "keep_running",
+        "for_good",  "request",        "target",     "predicted",      "bytes",        "started",
+        "exit_code", "incarnation",    "first_rank", "through_ram",    "without_save", "interrupted",
         "found",     "gpu_state_lost", "over_limit", "from_beginning", "stopped"}) {
     EXPECT_THAT(text, HasSubstr(std::string("\"") + field + "\""));
   }

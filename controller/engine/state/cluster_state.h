@@ -34,7 +34,7 @@ struct CheckpointRecord {
   Bytes bytes;
   std::map<int, std::string> digests;  // by rank: of its image's manifest (store/store.h); none: not known
   Time created;
-  Duration ran{0};  // of its job's walltime, by then
+  Duration ran{0};      // of its job's walltime, by then
   Duration stopped{0};  // for so long it stopped a job that ran on; 0: not known
   CheckpointState state = CheckpointState::kBeingMade;
   std::string note;

@@ -92,13 +92,6 @@ class FinishedBehind(ClusterCase):
         self.cluster.wait_state(self.job, "done")
         self.assert_counted(self.job)
 
-    def test_it_makes_way_meanwhile(self):
-        express = self.express()
-        self.let_go()
-        self.assert_in_time(express)
-        self.cluster.wait_event(self.job, "restored")
-        self.assert_counted(self.job)
-
     def test_it_may_be_killed_meanwhile(self):
         self.cluster.ctl("kill", "--no-wait", self.job)
         self.let_go()

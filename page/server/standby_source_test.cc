@@ -14,6 +14,7 @@ class StandbyPageTest : public testing::Test {
  protected:
   StandbyPageTest() {
     source_.SetActive({"pid 9 on head1 (head1:7433)", "head1", "http://127.0.0.1:7480", false});
+    page_.Turn(Duration(0)).IgnoreError();
   }
   HttpResponse Get(const std::string& path) {
     return page_.Answer({.method = "GET", .path = path, .headers = {{"Host", "localhost"}}});

@@ -503,7 +503,7 @@ TEST_F(PodTest, ASuspendThatCannotBeUndoneIsNoPodThatRuns) {
   FailLate("pause", "no answer");
   Fail("resume", "no memory");
   Suspend(2);
-  const v1::TaskReport report = AwaitFailure(2);
+  const auto report = sink_.Await(Task(), [](const auto& r) { return r.failed_op() == 2; });
   EXPECT_THAT(report.error(), HasSubstr("no answer"));
   EXPECT_THAT(report.error(), HasSubstr("no memory"));
   EXPECT_EQ(report.phase(), v1::SUSPENDED);

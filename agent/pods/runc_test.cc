@@ -34,7 +34,7 @@ if [ -e "HERE/hang-$1" ]; then
   if [ -e HERE/deaf-criu ]; then
     setsid sh -c 'exec 4< HERE/life; echo $$ > HERE/criu; exec sleep 1000000' > /dev/null 2>&1 &
   else
-    setsid sh -c 'echo $$ > HERE/criu; cat HERE/life; : > HERE/undone' > /dev/null 2>&1 &
+    setsid sh -c 'exec 4< HERE/life; echo $$ > HERE/criu; cat <&4; : > HERE/undone' > /dev/null 2>&1 &
   fi
   exec 3> HERE/life  # when runc has ended, so has this
   wait

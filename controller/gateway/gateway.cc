@@ -246,7 +246,7 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
 };
 
 Gateway::Gateway(GatewayOptions options, const Identities& identities)
-    : options_(options), identities_(identities) {}
+    : options_(std::move(options)), identities_(identities) {}
 Gateway::~Gateway() = default;
 
 grpc::ServerBidiReactor<v1::FromAgent, v1::ToAgent>* Gateway::Connect(grpc::CallbackServerContext* context) {

@@ -21,9 +21,9 @@ v1::Hello HelloOf(const ClusterNow::Machine& machine) {
 
 }  // namespace
 
-void PodAgents::SetBell(std::function<void()> bell) {
+void PodAgents::SetBell(const std::function<void()>& bell) {
   MutexLock lock(mutex_);
-  bell_ = std::move(bell);
+  bell_ = bell;
 }
 
 void PodAgents::Send(const NodeId& node, v1::ToAgent command) {

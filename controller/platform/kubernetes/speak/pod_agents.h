@@ -27,7 +27,7 @@ class PodAgents final : public PodSpeaker {
   // other by `heartbeat`.
   PodAgents(AgentLink& others, Duration heartbeat) : others_(others), heartbeat_(heartbeat) {}
   void SetEngine(AgentEvents& engine) override { engine_ = &engine; }
-  void SetBell(std::function<void()> bell) override;
+  void SetBell(const std::function<void()>& bell) override;
 
   // Of the engine; see AgentLink.
   void Send(const NodeId& node, v1::ToAgent command) override;

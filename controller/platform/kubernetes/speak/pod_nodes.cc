@@ -73,9 +73,9 @@ v1::ToAgent GoneOf(const TaskId& id, std::optional<bool> succeeded, bool stays) 
 
 }  // namespace
 
-void PodNodes::SetBell(std::function<void()> bell) {
+void PodNodes::SetBell(const std::function<void()>& bell) {
   MutexLock lock(mutex_);
-  bell_ = std::move(bell);
+  bell_ = bell;
 }
 
 void PodNodes::Ring() {

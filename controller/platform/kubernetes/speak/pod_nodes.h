@@ -31,7 +31,7 @@ class PodNodes final : public PodSpeaker {
  public:
   explicit PodNodes(AgentLink& agents) : agents_(agents) {}
   void SetEngine(AgentEvents& engine) override { engine_ = &engine; }
-  void SetBell(std::function<void()> bell) override;
+  void SetBell(const std::function<void()>& bell) override;
 
   // Of the engine.
   void Send(const NodeId& node, v1::ToAgent command) override;

@@ -18,7 +18,7 @@ class NodeSpeaker {
  public:
   virtual ~NodeSpeaker() = default;
   // Called when a round is due, also under the engine's lock.
-  virtual void SetBell(std::function<void()>) {}
+  virtual void SetBell(const std::function<void()>&) {}
   // The cluster as it is now, at every change and every `PlatformOptions::round`, as long as it is known: not
   // while the server cannot be watched. Tells the engine what has changed, and carries out its orders.
   virtual void Round(const ClusterNow& cluster, Time now) = 0;

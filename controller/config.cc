@@ -50,6 +50,12 @@ absl::StatusOr<std::string> ParseMetricsAddress(const std::string& text) {
   return address.find(':') == std::string::npos ? address : absl::StrCat("[", address, "]");
 }
 
+absl::StatusOr<SlurmMode> ParseSlurmMode(const std::string& name) {
+  if (name == "steering") return SlurmMode::kSteering;
+  if (name == "assisting") return SlurmMode::kAssisting;
+  return absl::InvalidArgumentError("expected steering or assisting");
+}
+
 template <class T>
 Setter ParsedInto(T& out, absl::StatusOr<T> (*parse)(const std::string&)) {
   return Parsed([&out, parse](const std::string& text) -> absl::Status {
@@ -90,12 +96,6 @@ Fields PageProxyFields(PageProxyConfig& proxy) {
   return {{"addresses", EachInto(proxy.addresses, PlainAddress)},
           {"user_header", ParsedInto(proxy.user_header, ParseHeaderName)},
           {"secret", Text(proxy.secret)}};
-}
-
-absl::StatusOr<SlurmMode> ParseSlurmMode(const std::string& name) {
-  if (name == "steering") return SlurmMode::kSteering;
-  if (name == "assisting") return SlurmMode::kAssisting;
-  return absl::InvalidArgumentError("expected steering or assisting");
 }
 
 Fields SlurmFields(SlurmConfig& slurm) {

@@ -9,7 +9,7 @@ namespace {
 constexpr const char* kNames[kKeepRuleCount] = {
     "unsaid",          "on-demand",   "leaving",  "not-preemptible", "cannot-leave", "protected",
     "max-preemptions", "min-runtime", "cooldown", "method-paused",   "no-room",      "not-measured",
-    "elsewhere",       "too-slow",    "awaited",  "not-needed",      "refused"};
+    "elsewhere",       "too-slow",    "awaited",  "not-needed",      "refused",      "being-saved"};
 
 }  // namespace
 

@@ -51,8 +51,9 @@ enum class KeepRule : uint8_t {
   kAwaited,         // it will have ended by itself
   kNotNeeded,       // others lose less, or are enough
   kRefused,         // the request is refused, so nothing is touched
+  kBeingSaved,      // a checkpoint of it is being made, after which it runs on
 };
-inline constexpr int kKeepRuleCount = 17;
+inline constexpr int kKeepRuleCount = 18;
 std::string ToString(KeepRule rule);  // "min-runtime"
 std::optional<KeepRule> ParseKeepRule(const std::string& name);
 

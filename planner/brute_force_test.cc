@@ -73,6 +73,7 @@ class BruteForce {
   Duration WaitOf(const JobView& job) const {
     Duration wait = std::max(Duration(0), job.running_since + p_.min_runtime - s_.now);
     if (job.last_preempted) wait = std::max(wait, *job.last_preempted + p_.cooldown - s_.now);
+    if (job.saved_by) wait = std::max(wait, *job.saved_by - s_.now);
     return wait;
   }
   bool HasEnded(const JobView& job) const {

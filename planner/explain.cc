@@ -106,6 +106,7 @@ std::string KeptText(const PlanKeep& keep) {
       return absl::StrCat("has made way ", keep.note, " times, the most allowed");
     case KeepRule::kMinRuntime:
     case KeepRule::kCooldown:
+    case KeepRule::kBeingSaved:
       return absl::StrCat(keep.note, ", until ", FormatTime(keep.from), "; to ", keep.way, " it takes ",
                           takes());
     case KeepRule::kMethodPaused:

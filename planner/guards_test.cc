@@ -54,6 +54,38 @@ TEST(GuardsTest, AJobInItsCooldownLeavesAfterIt) {
   EXPECT_EQ(plan.steps.at(0).begin, kNow + seconds(8));
 }
 
+TEST(GuardsTest, AJobThatIsBeingSavedLeavesWhenItHasBeen) {
+  JobView job = MakeJob(1, {0}, {Method::kSuspend});
+  job.saved_by = kNow + seconds(4);
+  const Plan plan = PlanFor({job}, seconds(8));
+  ASSERT_TRUE(plan.feasible);
+  EXPECT_EQ(plan.steps.at(0).begin, kNow + seconds(4));
+}
+
+TEST(GuardsTest, AndSaysSoWhereThatIsTooLate) {
+  JobView job = MakeJob(1, {0}, {Method::kSuspend});
+  job.saved_by = kNow + seconds(4);
+  const Plan plan = PlanFor({job}, seconds(2));
+  ASSERT_FALSE(plan.feasible);
+  EXPECT_EQ(plan.kept.at(0).rule, KeepRule::kBeingSaved);
+  EXPECT_EQ(plan.kept.at(0).from, kNow + seconds(4));
+  EXPECT_THAT(plan.kept.at(0).reason, HasSubstr("a checkpoint of it is being made, until "));
+}
+
+TEST(GuardsTest, NoSecondImageIsTakenEarlyOfOneThatIsBeingSaved) {
+  JobView job = MakeJob(1, {0}, {Method::kCheckpoint});
+  const auto is_early = [](const PlanStep& step) { return step.early; };
+  Snapshot snapshot = MakeSnapshot(1, {job});
+  Request later = MakeRequest(1, minutes(10));
+  later.not_before = kNow + minutes(9);
+  const Plan with = MakePlan(snapshot, later, NoMargin());
+  ASSERT_TRUE(std::any_of(with.steps.begin(), with.steps.end(), is_early));
+  snapshot.jobs[0].saved_by = kNow + seconds(4);
+  const Plan plan = MakePlan(snapshot, later, NoMargin());
+  EXPECT_TRUE(plan.feasible);
+  EXPECT_TRUE(std::none_of(plan.steps.begin(), plan.steps.end(), is_early));
+}
+
 TEST(GuardsTest, TheGuardThatEndsLastCounts) {
   JobView job = Young(MakeJob(1, {0}, {Method::kSuspend}));
   job.last_preempted = kNow - seconds(2);

@@ -225,6 +225,7 @@ class OptionMaker {
                 std::vector<Option>& options) const {
     const Duration lead = arrival_ - snapshot_.now;
     if (checkpoint.release > lead) return;
+    if (job.saved_by && *job.saved_by > snapshot_.now) return;
     // Its dumps fail until then, and when the image would begin is known only once all are chosen.
     const auto back = job.methods_back_at.find(Method::kCheckpoint);
     if (back != job.methods_back_at.end() && back->second > snapshot_.now) return;
@@ -301,12 +302,15 @@ Protection ProtectionOf(const JobView& job, const Policy& policy, Time now) {
   const Duration cooldown = its != nullptr ? its->cooldown.value_or(policy.cooldown) : policy.cooldown;
   const Time settled = job.running_since + min_runtime;
   const Time cooled = job.last_preempted ? *job.last_preempted + cooldown : settled;
-  const Time until = std::max(settled, cooled);
+  const Time saved = job.saved_by.value_or(settled);
+  const Time until = std::max({settled, cooled, saved});
   if (until <= now) return {until, "", {}};
   const auto protect = [&](PlanKeep keep) {
     keep.from = until;
     return Protection{until, keep.note, keep};
   };
+  if (until > std::max(settled, cooled))
+    return protect(Kept(job, KeepRule::kBeingSaved, "a checkpoint of it is being made"));
   if (settled >= cooled) {
     return protect(
         KeptBy(job, KeepRule::kMinRuntime, "min_runtime", its, its != nullptr && its->min_runtime,

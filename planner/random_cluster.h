@@ -68,6 +68,7 @@ inline void AddGuards(std::mt19937& random, Instance& x) {
   for (JobView& job : x.snapshot.jobs) {
     job.running_since = kNow - moment();
     if (upto(1)) job.last_preempted = kNow - moment();
+    if (upto(3) == 0) job.saved_by = kNow + moment();
     if (upto(5) == 0) job.kind = JobKind::kOnDemand;
     if (upto(job.kind == JobKind::kOnDemand ? 1 : 5) == 0) job.ends_at = kNow + moment();
   }

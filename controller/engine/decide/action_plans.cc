@@ -53,12 +53,7 @@ PlanningTask Changed(PlanningTask task, JobId moved, const ActionTask::Effect& e
       job.releasing_for = JobId();
       job.releasing_to_ram = effect.to_ram;
     }
-    if (effect.busy) {
-      for (Method method : kAllMethods) {
-        Time& back_at = job.methods_back_at[method];
-        back_at = std::max(back_at, *effect.busy);
-      }
-    }
+    if (effect.busy) job.saved_by = std::max(job.saved_by.value_or(*effect.busy), *effect.busy);
   }
   for (NodeView& node : task.alone.nodes) {
     if (effect.closed.contains(node.id)) node.usable = false;

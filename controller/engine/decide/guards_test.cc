@@ -57,6 +57,37 @@ TEST_F(GuardsTest, ARequestWaitsForADeadlineJobThatWillHaveEnded) {
   ExpectInTime(second);
 }
 
+// It ran beside its image, and nothing but that was in the way.
+TEST_F(GuardsTest, ARequestIsAdmittedWhileItsOnlyVictimIsBeingSaved) {
+  AddNodes({"a"});
+  const JobId batch = Submit(Batch());
+  Settle();
+  ASSERT_TRUE(engine_->Checkpoint(kAda, batch, Tier::kShared).ok());
+  StepUntil(batch, JobState::kDumping);
+  const JobId express = Submit(OnDemand(1), kBob);
+  EXPECT_EQ(State(batch), JobState::kDumping) << "it is left alone until then";
+  Settle(10);
+  EXPECT_EQ(Job(batch).checkpoints.size(), 1) << "the image that was being made";
+  ExpectInTime(express);
+}
+
+TEST_F(GuardsTest, OneThatIsSavedForLongerThanPredictedStillMakesWay) {
+  AddNodes({"a"});
+  const JobId batch = Submit(Batch());
+  Settle();
+  ASSERT_TRUE(engine_->Checkpoint(kAda, batch, Tier::kShared).ok());
+  StepUntil(batch, JobState::kDumping);
+  const JobId express = Submit(OnDemand(1, 5min), kBob);
+  for (int i = 0; i < 60; ++i) {
+    clock_.Advance(1s);
+    engine_->Tick();
+  }
+  ASSERT_EQ(State(batch), JobState::kDumping);
+  EXPECT_EQ(State(express), JobState::kPending);
+  Settle(70);
+  ExpectInTime(express);
+}
+
 TEST_F(GuardsTest, ARequestWaitsForABatchJobThatWillHaveEnded) {
   AddNodes({"a"});
   const JobId batch = Submit(Limited(20s));

@@ -146,6 +146,8 @@ Snapshot Planning::TakeSnapshot(const std::vector<JobId>& requests) const {
     if (view.releasing_at) {
       view.releasing_for = job.displaced_by;
       view.releasing_to_ram = job.state == JobState::kSuspending;
+    } else if (view.saved_by = SavedBy(job); view.saved_by) {
+      // It can leave then.
     } else if (job.state != JobState::kRunning && !IsArriving(job.state)) {
       view.methods = {};  // between two states: it can be asked again in a moment
       view.methods_note = absl::StrCat("is ", ToString(job.state));
@@ -208,6 +210,14 @@ std::optional<Time> Planning::ExpectedRelease(const JobRecord& job) const {
     expected = std::max(expected, now + FromSeconds(left / progress->bytes_per_second()));
   }
   return expected;
+}
+
+std::optional<Time> Planning::SavedBy(const JobRecord& job) const {
+  if (!IsSavedRunning(job) || job.in_ram || job.current.predicted == Time{}) return std::nullopt;
+  // One that is late is taken to be half-way through its delay, and never to be just about done: what is
+  // ordered of it before it is done would not be carried out.
+  const Time now = clock_.Now();
+  return std::max(ExpectedRelease(job).value_or(now), now + std::max(now - job.current.predicted, kLookForTime));
 }
 
 std::optional<Duration> Planning::TimeLeft(const JobRecord& job) const {

@@ -32,6 +32,9 @@ class Planning {
   // What was predicted, or what the dump's own progress says once it has come far enough to say anything.
   // None: it was to be ended by its walltime, should be gone by now, and nobody knows when it will be.
   std::optional<Time> ExpectedRelease(const JobRecord& job) const;
+  // When it will have been saved, and can be asked to leave. None: no checkpoint is being made after which it
+  // runs on, or nobody knows.
+  std::optional<Time> SavedBy(const JobRecord& job) const;
   // The longest time for which it holds its nodes by its walltime, from its start or from now, the time
   // included that it may take to end. Below zero: it should be gone. None: it has no walltime, or is in a
   // state in which that does not count.

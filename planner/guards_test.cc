@@ -72,18 +72,17 @@ TEST(GuardsTest, AndSaysSoWhereThatIsTooLate) {
   EXPECT_THAT(plan.kept.at(0).reason, HasSubstr("a checkpoint of it is being made, until "));
 }
 
-TEST(GuardsTest, NoSecondImageIsTakenEarlyOfOneThatIsBeingSaved) {
-  JobView job = MakeJob(1, {0}, {Method::kCheckpoint});
-  const auto is_early = [](const PlanStep& step) { return step.early; };
-  Snapshot snapshot = MakeSnapshot(1, {job});
-  Request later = MakeRequest(1, minutes(10));
-  later.not_before = kNow + minutes(9);
-  const Plan with = MakePlan(snapshot, later, NoMargin());
-  ASSERT_TRUE(std::any_of(with.steps.begin(), with.steps.end(), is_early));
+TEST(GuardsTest, ASecondImageIsTakenEarlyWhereTheOneThatIsBeingMadeIsDoneByThen) {
+  Snapshot snapshot = MakeSnapshot(1, {MakeJob(1, {0}, {Method::kCheckpoint})});
+  snapshot.nodes[0].local.dump = snapshot.nodes[0].shared.dump = {50.0 * kMiB, seconds(8)};
+  Request request = MakeRequest(1);
+  request.not_before = kNow + seconds(52);
   snapshot.jobs[0].saved_by = kNow + seconds(4);
-  const Plan plan = MakePlan(snapshot, later, NoMargin());
-  EXPECT_TRUE(plan.feasible);
-  EXPECT_TRUE(std::none_of(plan.steps.begin(), plan.steps.end(), is_early));
+  const Plan plan = MakePlan(snapshot, request, NoMargin());
+  ASSERT_TRUE(plan.feasible);
+  EXPECT_TRUE(plan.steps.at(0).early);
+  snapshot.jobs[0].saved_by = kNow + seconds(48);
+  EXPECT_FALSE(MakePlan(snapshot, request, NoMargin()).feasible);
 }
 
 TEST(GuardsTest, TheGuardThatEndsLastCounts) {

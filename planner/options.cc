@@ -225,7 +225,7 @@ class OptionMaker {
                 std::vector<Option>& options) const {
     const Duration lead = arrival_ - snapshot_.now;
     if (checkpoint.release > lead) return;
-    if (job.saved_by && *job.saved_by > snapshot_.now) return;
+    if (job.saved_by && *job.saved_by > arrival_ - 2 * checkpoint.release) return;
     // Its dumps fail until then, and when the image would begin is known only once all are chosen.
     const auto back = job.methods_back_at.find(Method::kCheckpoint);
     if (back != job.methods_back_at.end() && back->second > snapshot_.now) return;

@@ -13,7 +13,7 @@ const RULES: Record<KeepRule, string> = {
   CANNOT_LEAVE: 'what they allow does not work for them', PROTECTED: 'protected by the policy', MAX_PREEMPTIONS: 'have made way as often as they may',
   MIN_RUNTIME: 'have not run for long enough', COOLDOWN: 'made way not long ago', METHOD_PAUSED: 'what could be done in time has failed, and is tried again later',
   NO_ROOM: 'no room for their images', NOT_MEASURED: 'how long they would take is not known', ELSEWHERE: 'on no node that the request could use',
-  TOO_SLOW: 'could not be gone in time', AWAITED: 'will have ended by themselves', NOT_NEEDED: 'not needed', REFUSED: 'nothing is touched, as the request is refused',
+  TOO_SLOW: 'could not be gone in time', AWAITED: 'will have ended by themselves', NOT_NEEDED: 'not needed', REFUSED: 'nothing is touched, as the request is refused', BEING_SAVED: 'a checkpoint of them is being made',
 };
 
 function ruleText({rule, policyKey, jobClass}: KeptGroup): string {

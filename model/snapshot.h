@@ -78,7 +78,8 @@ struct JobView {
   int preemptions = 0;
   std::optional<int> max_preemptions;
   std::optional<Time> last_preempted;
-  std::optional<Time> saved_by;  // a checkpoint is being made, after which it runs on: it cannot leave before
+  // A checkpoint is being made, after which it runs on: until then it can only be killed.
+  std::optional<Time> saved_by;
   std::optional<Time> ends_at;  // it will have left its nodes by itself by then; none: unknown
 
   // Set while the job is already being taken off its nodes; then it is no longer a choice.

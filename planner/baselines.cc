@@ -60,7 +60,8 @@ class Baseline {
   std::vector<const Candidate*> Ordered() const {
     std::vector<const Candidate*> order;
     for (const Candidate& c : candidates_) {
-      if (!c.options.empty() && c.from <= snapshot_.now) order.push_back(&c);  // they know no later
+      const Time from = std::max(c.from, c.job->saved_by.value_or(c.from));
+      if (!c.options.empty() && from <= snapshot_.now) order.push_back(&c);  // they know no later
     }
     const bool by_size = policy_.strategy == Strategy::kSlurmPreempt;
     std::sort(order.begin(), order.end(), [&](const Candidate* a, const Candidate* b) {

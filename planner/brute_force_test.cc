@@ -70,10 +70,10 @@ class BruteForce {
     return *std::find_if(s_.nodes.begin(), s_.nodes.end(), [&](const NodeView& n) { return n.id == id; });
   }
 
-  Duration WaitOf(const JobView& job) const {
+  Duration WaitOf(const JobView& job, Method method) const {
     Duration wait = std::max(Duration(0), job.running_since + p_.min_runtime - s_.now);
     if (job.last_preempted) wait = std::max(wait, *job.last_preempted + p_.cooldown - s_.now);
-    if (job.saved_by) wait = std::max(wait, *job.saved_by - s_.now);
+    if (job.saved_by && method != Method::kKill) wait = std::max(wait, *job.saved_by - s_.now);
     return wait;
   }
   bool HasEnded(const JobView& job) const {
@@ -89,7 +89,7 @@ class BruteForce {
       const Duration begin = step.begin == Time{} ? Duration(0) : step.begin - s_.now;
       for (size_t j = 0; j < s_.jobs.size(); ++j) {
         if (s_.jobs[j].id != step.job) continue;
-        if (begin < WaitOf(s_.jobs[j])) return false;
+        if (begin < WaitOf(s_.jobs[j], step.method)) return false;
         if (step.method != Method::kCheckpoint) continue;
         for (size_t rank = 0; rank < s_.jobs[j].nodes.size(); ++rank) {
           const NodeView& node = NodeOf(s_.jobs[j].nodes[rank]);
@@ -123,7 +123,6 @@ class BruteForce {
   std::vector<Way> WaysOf(const JobView& job) const {
     std::vector<Way> ways;
     if (job.releasing_at || job.kind == JobKind::kOnDemand || HasEnded(job)) return ways;
-    const Duration wait = WaitOf(job);
     const int64_t n = int64_t(job.nodes.size());
     if (job.methods.Has(Method::kSuspend)) ways.push_back({Method::kSuspend, Tier::kShared});
     for (Tier tier : {Tier::kLocal, Tier::kShared}) {
@@ -147,10 +146,10 @@ class BruteForce {
       ways.push_back({Method::kApp, Tier::kShared, *job.app_grace, n * (job.app_grace->count() / 1000)});
     if (job.methods.Has(Method::kKill))
       ways.push_back({Method::kKill, Tier::kShared, job.kill_grace,
-                      n * ((s_.now + wait - job.durable_at).count() / 1000)});
+                      n * ((s_.now + WaitOf(job, Method::kKill) - job.durable_at).count() / 1000)});
     for (Way& way : ways) {
-      way.wait = wait;
-      way.release += wait;
+      way.wait = WaitOf(job, way.method);
+      way.release += way.wait;
     }
     std::erase_if(ways, [&](const Way& w) { return w.release > within_; });
     return ways;

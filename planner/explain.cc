@@ -39,6 +39,13 @@ bool WaitsForMethod(const Candidate& candidate, const Option& option) {
   return back != candidate.job->methods_back_at.end() && back->second > candidate.from;
 }
 
+// Until its image is made it can leave in no such way.
+bool WaitsForImage(const Candidate& candidate, const Option& option) {
+  const std::optional<Time>& by = candidate.job->saved_by;
+  return by && option.method != Method::kKill && *by > candidate.from && option.wait > Duration(0);
+}
+constexpr const char* kBeingSavedText = "a checkpoint of it is being made";
+
 std::string AgainAt(const Candidate& candidate, const Option& option) {
   return absl::StrCat(ToString(option.method), " is tried again at ",
                       FormatTime(candidate.job->methods_back_at.at(option.method)));
@@ -71,6 +78,8 @@ std::string WhyChosen(const Candidate& candidate, const Option& chosen) {
                    FormatDuration(chosen.release - chosen.wait), " for ", NodeSeconds(chosen.loss_ms));
   if (WaitsForMethod(candidate, chosen))
     absl::StrAppend(&text, "; ", AgainAt(candidate, chosen));
+  else if (WaitsForImage(candidate, chosen))
+    absl::StrAppend(&text, ", not before ", FormatTime(*candidate.job->saved_by), " as ", kBeingSavedText);
   else if (chosen.wait > Duration(0))
     absl::StrAppend(&text, ", not before ", FormatTime(candidate.from), " as it ", candidate.why_later);
   const Option* dearest = nullptr;
@@ -145,7 +154,8 @@ std::optional<PlanKeep> WhyLate(const Candidate& candidate, Duration within) {
   const Option& fastest = *std::min_element(candidate.options.begin(), candidate.options.end(), by_release);
   if (fastest.release <= within) return std::nullopt;
   const bool paused = WaitsForMethod(candidate, fastest);
-  PlanKeep keep = fastest.wait > Duration(0) && !paused ? candidate.keep : KeepOf(*candidate.job);
+  const bool saved = !paused && WaitsForImage(candidate, fastest);
+  PlanKeep keep = fastest.wait > Duration(0) && !paused && !saved ? candidate.keep : KeepOf(*candidate.job);
   keep.way = Way(fastest);
   keep.loss_node_seconds = LossOf(fastest);
   keep.release = fastest.release - fastest.wait;
@@ -154,6 +164,10 @@ std::optional<PlanKeep> WhyLate(const Candidate& candidate, Duration within) {
     keep.way = ToString(fastest.method);
     keep.from = candidate.job->methods_back_at.at(fastest.method);
     keep.note = candidate.job->methods_note;
+  } else if (saved) {
+    keep.rule = KeepRule::kBeingSaved;
+    keep.from = *candidate.job->saved_by;
+    keep.note = kBeingSavedText;
   } else if (fastest.wait == Duration(0)) {
     keep.rule = KeepRule::kTooSlow;
   }

@@ -72,6 +72,15 @@ TEST(GuardsTest, AndSaysSoWhereThatIsTooLate) {
   EXPECT_THAT(plan.kept.at(0).reason, HasSubstr("a checkpoint of it is being made, until "));
 }
 
+TEST(GuardsTest, WhereThatIsTooLateItCanBeKilled) {
+  JobView job = MakeJob(1, {0}, {Method::kSuspend, Method::kKill});
+  job.saved_by = kNow + seconds(60);
+  const Plan plan = PlanFor({job}, seconds(20));
+  ASSERT_TRUE(plan.feasible);
+  EXPECT_EQ(plan.steps.at(0).method, Method::kKill);
+  EXPECT_EQ(plan.steps.at(0).begin, Time{});
+}
+
 TEST(GuardsTest, ASecondImageIsTakenEarlyWhereTheOneThatIsBeingMadeIsDoneByThen) {
   Snapshot snapshot = MakeSnapshot(1, {MakeJob(1, {0}, {Method::kCheckpoint})});
   snapshot.nodes[0].local.dump = snapshot.nodes[0].shared.dump = {50.0 * kMiB, seconds(8)};

@@ -85,9 +85,10 @@ class OptionMaker {
     std::vector<Option>& options = candidate.options;
     const auto add = [&](Method method) {
       if (!job.methods.Has(method)) return;
-      const auto back = job.methods_back_at.find(method);
-      const Time from =
-          back == job.methods_back_at.end() ? candidate.from : std::max(candidate.from, back->second);
+      Time from = candidate.from;
+      if (const auto back = job.methods_back_at.find(method); back != job.methods_back_at.end())
+        from = std::max(from, back->second);
+      if (method != Method::kKill) from = std::max(from, job.saved_by.value_or(from));
       Add(candidate, method, std::max(Duration(0), from - arrival_));
     };
     if (its != nullptr && its->methods) {
@@ -302,15 +303,12 @@ Protection ProtectionOf(const JobView& job, const Policy& policy, Time now) {
   const Duration cooldown = its != nullptr ? its->cooldown.value_or(policy.cooldown) : policy.cooldown;
   const Time settled = job.running_since + min_runtime;
   const Time cooled = job.last_preempted ? *job.last_preempted + cooldown : settled;
-  const Time saved = job.saved_by.value_or(settled);
-  const Time until = std::max({settled, cooled, saved});
+  const Time until = std::max(settled, cooled);
   if (until <= now) return {until, "", {}};
   const auto protect = [&](PlanKeep keep) {
     keep.from = until;
     return Protection{until, keep.note, keep};
   };
-  if (until > std::max(settled, cooled))
-    return protect(Kept(job, KeepRule::kBeingSaved, "a checkpoint of it is being made"));
   if (settled >= cooled) {
     return protect(
         KeptBy(job, KeepRule::kMinRuntime, "min_runtime", its, its != nullptr && its->min_runtime,

@@ -30,7 +30,9 @@
 //
 // A method that has failed counts from the end of its pause on, and its options wait for that.
 //
-// A job that is left alone for a while (min_runtime, cooldown, a checkpoint that is being made) counts from the end of that on: `wait` is the
+// One that is being saved, and then runs on, can only be killed until its image is made.
+//
+// A job that is left alone for a while (min_runtime, cooldown) counts from the end of that on: `wait` is the
 // part of it that is left at the arrival. All times include it, and what a kill or an early image loses grows
 // by it.
 //

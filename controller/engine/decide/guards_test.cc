@@ -71,6 +71,22 @@ TEST_F(GuardsTest, ARequestIsAdmittedWhileItsOnlyVictimIsBeingSaved) {
   ExpectInTime(express);
 }
 
+TEST_F(GuardsTest, AVictimThatIsSavedSoonerThanPredictedLeavesSooner) {
+  AddNodes({"a"});
+  const JobId batch = Submit(Batch());
+  Settle();
+  ASSERT_TRUE(engine_->Checkpoint(kAda, batch, Tier::kShared).ok());
+  StepUntil(batch, JobState::kDumping);
+  const JobId express = Submit(OnDemand(1), kBob);
+  const Time begin = Job(express).plans.back().steps.at(0).begin;
+  clock_.Advance(100ms);
+  ASSERT_GT(begin, clock_.Now());
+  StepUntil(batch, JobState::kRunning);
+  engine_->Tick();
+  cluster_.Run();
+  ExpectInTime(express);
+}
+
 TEST_F(GuardsTest, OneThatIsSavedForLongerThanPredictedStillMakesWay) {
   AddNodes({"a"});
   const JobId batch = Submit(Batch());

@@ -119,18 +119,25 @@ bool PlanWatch::RunsLate(const JobRecord& request, const Plan& plan) const {
   });
 }
 
-std::set<JobId> PlanWatch::EndedOf(const Plan& plan) const {
+std::set<JobId> PlanWatch::NotWaitedFor(const Plan& plan) const {
   std::set<JobId> gone;
   for (JobId id : plan.awaited) {
     const auto job = state_.unfinished.find(id);
     if (job == state_.unfinished.end() || !HoldsNodes(job->second->state)) gone.insert(id);
+  }
+  // Whose checkpoint is made: before it was, it could not leave.
+  for (const PlanStep& step : plan.steps) {
+    const auto job = state_.unfinished.find(step.job);
+    if (job == state_.unfinished.end() || step.early) continue;
+    if (job->second->state == JobState::kRunning && job->second->state_since > plan.decided)
+      gone.insert(step.job);
   }
   return gone;
 }
 
 void PlanWatch::NotePlanned(const JobRecord& request) {
   Forget(request.id);
-  if (!request.plans.empty()) ended_when_planned_[request.id] = EndedOf(request.plans.back());
+  if (!request.plans.empty()) not_waited_for_[request.id] = NotWaitedFor(request.plans.back());
 }
 
 // This job will leave by a step of the plan that is still to come.
@@ -205,13 +212,13 @@ bool PlanWatch::IsAnyBrieflyAway(Time start_by) const {
                      [&](const auto& node) { return IsBrieflyAway(node.first, start_by); });
 }
 
-// A job for whose end the plan waits has left early, while others have not been ordered to leave yet. True
-// once for each such job.
+// A job for whose end or image the plan waits has left, or been saved, early, while others have not been
+// ordered to leave yet. True once for each such job.
 bool PlanWatch::CouldBeSooner(const JobRecord& request) const {
   const Plan& plan = request.plans.back();
-  const std::set<JobId> gone = EndedOf(plan);
-  const auto tried = ended_when_planned_.find(request.id);
-  const bool more = !gone.empty() && (tried == ended_when_planned_.end() || tried->second != gone);
+  const std::set<JobId> gone = NotWaitedFor(plan);
+  const auto tried = not_waited_for_.find(request.id);
+  const bool more = !gone.empty() && (tried == not_waited_for_.end() || tried->second != gone);
   return more && std::any_of(plan.steps.begin(), plan.steps.end(), [&](const PlanStep& step) {
            const auto job = state_.unfinished.find(step.job);
            return step.begin > clock_.Now() && job != state_.unfinished.end() &&

@@ -28,7 +28,7 @@ class PlanWatch {
 
   void Forget(JobId request) {
     in_doubt_.erase(request);
-    ended_when_planned_.erase(request);
+    not_waited_for_.erase(request);
   }
 
   // A request that was admitted, and whose plan does not hold any more, or could start sooner; null: it is
@@ -53,7 +53,7 @@ class PlanWatch {
   bool IsAnyBrieflyAway(Time start_by) const;
 
  private:
-  std::set<JobId> EndedOf(const Plan& plan) const;
+  std::set<JobId> NotWaitedFor(const Plan& plan) const;
   bool WillLeave(const Plan& plan, const JobRecord& job) const;
   bool CannotBeMade(const PlanStep& early, const JobRecord& job) const;
   bool HasFailed(const JobRecord& request, const Plan& plan);
@@ -74,9 +74,8 @@ class PlanWatch {
   const TierRoom& tiers_;
   const NodeAccounts& accounts_;
   const Planning& planning_;
-  std::map<JobId, std::set<JobId>>
-      ended_when_planned_;          // of requests: those awaited and gone, when last planned
-  std::map<JobId, Time> in_doubt_;  // requests whose plans do not hold, since when
+  std::map<JobId, std::set<JobId>> not_waited_for_;  // of requests: those awaited and gone, when last planned
+  std::map<JobId, Time> in_doubt_;                   // requests whose plans do not hold, since when
 };
 
 }  // namespace siding

@@ -147,7 +147,9 @@ Snapshot Planning::TakeSnapshot(const std::vector<JobId>& requests) const {
       view.releasing_for = job.displaced_by;
       view.releasing_to_ram = job.state == JobState::kSuspending;
     } else if (view.saved_by = SavedBy(job); view.saved_by) {
-      // It can leave then.
+      // To end a cluster manager's job it is dumped as well.
+      if (!OwnershipOf(job.spec).siding_ends)
+        view.methods_back_at[Method::kKill] = std::max(view.methods_back_at[Method::kKill], *view.saved_by);
     } else if (job.state != JobState::kRunning && !IsArriving(job.state)) {
       view.methods = {};  // between two states: it can be asked again in a moment
       view.methods_note = absl::StrCat("is ", ToString(job.state));
@@ -217,7 +219,8 @@ std::optional<Time> Planning::SavedBy(const JobRecord& job) const {
   // One that is late is taken to be half-way through its delay, and never to be just about done: what is
   // ordered of it before it is done would not be carried out.
   const Time now = clock_.Now();
-  return std::max(ExpectedRelease(job).value_or(now), now + std::max(now - job.current.predicted, kLookForTime));
+  return std::max(ExpectedRelease(job).value_or(now),
+                  now + std::max(now - job.current.predicted, kLookForTime));
 }
 
 std::optional<Duration> Planning::TimeLeft(const JobRecord& job) const {

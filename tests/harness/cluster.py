@@ -45,12 +45,16 @@ def wait_for(what, condition, timeout=PATIENCE):
     """Polls condition() until it is true and returns its value; AssertionError naming `what` after `timeout`."""
     end = time.monotonic() + timeout
     while True:
+        asked = time.monotonic()
         value = condition()
         if value:
             return value
-        if time.monotonic() > end:
+        answered = time.monotonic()
+        if answered > end:
             raise AssertionError(f"timed out after {timeout:.0f} s waiting for: {what}")
-        time.sleep(0.02)  # the polling interval, not a guess at how long something takes
+        # The polling interval, not a guess at how long something takes. Most questions start a program: tests that wait, several at
+        # once, shall not keep the machine busy with asking, or what they wait for takes the longer.
+        time.sleep(min(0.5, max(0.02, 3 * (answered - asked))))
 
 
 def kill9(process):

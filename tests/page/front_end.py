@@ -10,7 +10,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 APP = ROOT / "page/app"
-CHROMIUM = os.environ.get("SIDING_CHROMIUM", "/usr/bin/chromium")
+CHROMIUM = os.environ.get("SIDING_CHROMIUM", "/usr/bin/chromium-headless-shell")
 BUILT = pathlib.Path(os.environ.get("SIDING_BIN", ROOT / "build/dev/bin")).parent / "page/app/dist"
 SKIPPED = 77
 

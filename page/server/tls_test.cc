@@ -226,7 +226,7 @@ TEST_F(TlsPageTest, WhoSpeaksPlainHttpIsNotAnswered) {
   EXPECT_EQ(text.find("HTTP"), std::string::npos);
 }
 TEST_F(TlsPageTest, AServersFilesAreCheckedWhenItBegins) {
-  const auto listen = [this](const TlsFiles& files) {
+  const auto listen = [](const TlsFiles& files) {
     return std::string(HttpServer::Listen({.address = "127.0.0.1:0", .tls = files},
                                           [](const HttpRequest&) { return HttpResponse(); })
                            .status()

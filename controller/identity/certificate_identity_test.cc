@@ -114,7 +114,9 @@ TEST_F(CertificateCasesTest, EachIsWhoItSays) {
     const bool came = CallWith(port, one.files).ok();
     EXPECT_EQ(came, one.uid || !one.refusal.empty()) << one.what;
     EXPECT_EQ(doorman.user.ok(), one.uid.has_value()) << one.what;
-    if (doorman.user.ok()) EXPECT_EQ(doorman.user->uid, one.uid) << one.what;
+    if (doorman.user.ok()) {
+      EXPECT_EQ(doorman.user->uid, one.uid) << one.what;
+    }
     EXPECT_THAT(doorman.user.status().message(), HasSubstr(one.refusal)) << one.what;
   }
   server->Shutdown();

@@ -12,6 +12,8 @@ set(SIDING_SANITIZE "" CACHE STRING "Sanitizers to build with: thread; or, with 
 add_library(siding_settings INTERFACE)
 target_include_directories(siding_settings INTERFACE ${CMAKE_SOURCE_DIR})
 target_compile_options(siding_settings INTERFACE -Wall -Wextra -Wno-missing-field-initializers -pthread)
+# What assertions and tests name is the same in each clone, so that one has from the compiler's cache what another has compiled.
+target_compile_options(siding_settings INTERFACE -fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=)
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   # What is used without its lock: see common/mutex.h. g++ has no such analysis.
   target_compile_options(siding_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wthread-safety>)

@@ -97,7 +97,8 @@ class Checkpoint(CheckpointCase):
         self.assert_begins_anew("faulty", first)
 
     def test_a_pod_that_uses_more_than_it_has_asked_for_begins_anew(self):
-        full = COUNT.replace("        break", "        open('/scratch/full', 'w').write('x' * 10000000)")
+        # Written once and kept: the kubelet looks once in a minute or two, and would miss what is there only now and then.
+        full = COUNT.replace("        break", "        os.path.exists('/scratch/full') or open('/scratch/full', 'w').write('x' * 10000000)")
         first = self.batch("greedy", program=full, interval="3s", retries=3, terminationGracePeriodSeconds=1,
                            volumes=[{"name": "scratch", "emptyDir": {"sizeLimit": "5Mi"}}])
         self.wait_image(first)

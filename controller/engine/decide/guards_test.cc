@@ -27,6 +27,15 @@ class GuardsTest : public EngineTest {
     spec.kill_grace = 1s;
     return spec;
   }
+  // A job on the only node, whose image is being written as its user has asked.
+  JobId BeingSaved() {
+    AddNodes({"a"});
+    const JobId job = Submit(Batch());
+    Settle();
+    EXPECT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+    StepUntil(job, JobState::kDumping);
+    return job;
+  }
   std::string WhyWaits(JobId job) {
     std::string why;
     engine_->Read([&](const ClusterState& state) { why = engine_->WhyWaits(state.jobs.at(job)); });
@@ -59,11 +68,7 @@ TEST_F(GuardsTest, ARequestWaitsForADeadlineJobThatWillHaveEnded) {
 
 // It ran beside its image, and nothing but that was in the way.
 TEST_F(GuardsTest, ARequestIsAdmittedWhileItsOnlyVictimIsBeingSaved) {
-  AddNodes({"a"});
-  const JobId batch = Submit(Batch());
-  Settle();
-  ASSERT_TRUE(engine_->Checkpoint(kAda, batch, Tier::kShared).ok());
-  StepUntil(batch, JobState::kDumping);
+  const JobId batch = BeingSaved();
   const JobId express = Submit(OnDemand(1), kBob);
   EXPECT_EQ(State(batch), JobState::kDumping) << "it is left alone until then";
   Settle(10);
@@ -72,11 +77,7 @@ TEST_F(GuardsTest, ARequestIsAdmittedWhileItsOnlyVictimIsBeingSaved) {
 }
 
 TEST_F(GuardsTest, AVictimThatIsSavedSoonerThanPredictedLeavesSooner) {
-  AddNodes({"a"});
-  const JobId batch = Submit(Batch());
-  Settle();
-  ASSERT_TRUE(engine_->Checkpoint(kAda, batch, Tier::kShared).ok());
-  StepUntil(batch, JobState::kDumping);
+  const JobId batch = BeingSaved();
   const JobId express = Submit(OnDemand(1), kBob);
   const Time begin = Job(express).plans.back().steps.at(0).begin;
   clock_.Advance(100ms);
@@ -88,11 +89,7 @@ TEST_F(GuardsTest, AVictimThatIsSavedSoonerThanPredictedLeavesSooner) {
 }
 
 TEST_F(GuardsTest, OneThatIsSavedForLongerThanPredictedStillMakesWay) {
-  AddNodes({"a"});
-  const JobId batch = Submit(Batch());
-  Settle();
-  ASSERT_TRUE(engine_->Checkpoint(kAda, batch, Tier::kShared).ok());
-  StepUntil(batch, JobState::kDumping);
+  const JobId batch = BeingSaved();
   const JobId express = Submit(OnDemand(1, 5min), kBob);
   for (int i = 0; i < 60; ++i) {
     clock_.Advance(1s);

@@ -53,6 +53,7 @@ class PlanWatch {
   bool IsAnyBrieflyAway(Time start_by) const;
 
  private:
+  // Whom the plan need not wait for any more: those that it awaited and that are gone, and victims that have been saved.
   std::set<JobId> NotWaitedFor(const Plan& plan) const;
   bool WillLeave(const Plan& plan, const JobRecord& job) const;
   bool CannotBeMade(const PlanStep& early, const JobRecord& job) const;
@@ -74,7 +75,7 @@ class PlanWatch {
   const TierRoom& tiers_;
   const NodeAccounts& accounts_;
   const Planning& planning_;
-  std::map<JobId, std::set<JobId>> not_waited_for_;  // of requests: those awaited and gone, when last planned
+  std::map<JobId, std::set<JobId>> not_waited_for_;  // by request: as NotWaitedFor() was when it was last planned for
   std::map<JobId, Time> in_doubt_;                   // requests whose plans do not hold, since when
 };
 

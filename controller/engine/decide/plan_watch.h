@@ -53,7 +53,8 @@ class PlanWatch {
   bool IsAnyBrieflyAway(Time start_by) const;
 
  private:
-  // Whom the plan need not wait for any more: those that it awaited and that are gone, and victims that have been saved.
+  // Whom the plan need not wait for any more: those that it awaited and that are gone, and victims that have
+  // been saved.
   std::set<JobId> NotWaitedFor(const Plan& plan) const;
   bool WillLeave(const Plan& plan, const JobRecord& job) const;
   bool CannotBeMade(const PlanStep& early, const JobRecord& job) const;

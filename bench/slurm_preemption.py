@@ -69,7 +69,7 @@ class Siding(Requeue):
         super().__init__(args)
         sockets = {node: ("--slurm-socket", self.slurm.agent_socket(node)) for node in self.slurm.nodes}
         self.siding = Cluster(self.slurm.nodes, slots=self.slurm.cpus, memory="8GiB", folder=self.slurm.dir / "siding",
-                              agent_args=sockets, config=self.config and self.config.format(dir=self.slurm.dir), env=self.slurm.env)
+                              agent_args=sockets, config=self.config and self.config.format(dir=self.slurm.dir), env=self.slurm.env, measure_disk=True)
         self.slurm.plugstack = f"optional {PLUGIN} programs={BIN}{self.ask()}"
 
     def ask(self):

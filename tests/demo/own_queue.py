@@ -14,7 +14,7 @@ def missing():
 
 class Play:
     def __init__(self):
-        self.cluster = Cluster(nodes=["n1", "n2", "n3", "n4"], slots=2, memory="2GiB")
+        self.cluster = Cluster(nodes=["n1", "n2", "n3", "n4"], slots=2, memory="2GiB", measure_disk=True)
         self.dir = self.cluster.dir
         self.page = None
 

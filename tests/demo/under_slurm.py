@@ -38,7 +38,7 @@ class Play:
         self.slurm.plugstack = f"optional {PLUGIN} programs={BIN} controller={self.dir}/run/ask.sock"
         sockets = {node: ("--slurm-socket", self.slurm.agent_socket(node)) for node in self.slurm.nodes}
         self.siding = Cluster(self.slurm.nodes, slots=2, folder=self.dir / "siding", agent_args=sockets, env=self.slurm.env,
-                              config=CONFIG.format(dir=self.dir))
+                              config=CONFIG.format(dir=self.dir), measure_disk=True)
 
     def stop(self):
         try:

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import threading
 
-from cluster import BIN, PATIENCE, find_criu, kill9, wait_for
+from cluster import BIN, PATIENCE, find_criu, kill9, know_disk, wait_for
 
 
 class Agents:
@@ -42,6 +42,7 @@ class Agents:
         wait_for(f"the agent of {node}", lambda: node in self.connected)
 
     def _spawn(self, node):
+        know_disk(self.dir / node)
         argv = [*self.before.get(node, []), self.programs / "siding-agent", "--node", node, "--controller", self.socket, "--state-dir", self.dir / node,
                 "--shared-dir", self.shared, "--log-level", "debug", "--criu", self.criu]
         if self.slurm_socket:

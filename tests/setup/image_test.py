@@ -86,6 +86,7 @@ class Image(unittest.TestCase):
         doc = self.dir / "root/usr/share/doc"
         packages = [line.split()[0] for line in (doc / "siding/packages").read_text().splitlines()]
         self.assertIn("libsqlite3-0", packages)
+        self.assertIn("libgrpc-dev", packages)  # is within the programs
         self.assertEqual([name for name in packages if not (doc / name / "copyright").is_file()], [])
         self.assertTrue((doc / "siding/LICENSE").is_file())
 

@@ -32,6 +32,8 @@ struct PlatformOptions {
   bool saves = false;    // agents freeze and save pods, and a job goes on with the next pod of its owner
   HostPaths host_paths;  // folders of nodes that pods which are saved may have mounted
   Duration look_for_owner = std::chrono::seconds(10);  // whether the owner of a job without a pod is there
+  // A change whose answer was lost is done by then, or never: servers give each call 34 seconds.
+  Duration settled = std::chrono::seconds(40);
   SealKeeper* seal_keeper = nullptr;  // must outlive the platform; none: the key is in its Secret alone
 };
 

@@ -708,6 +708,63 @@ TEST_F(OneRoundTest, AlsoAtItsFirstStep) {
   EXPECT_THAT(Asked("/nodes/n2"), testing::IsEmpty());
   EXPECT_THAT(Asked("/eviction"), testing::IsEmpty());
 }
+// A node that is kept is not to be any more, and is again, before the watch has told anything.
+class NodeInDoubtTest : public OneRoundTest {
+ protected:
+  NodeInDoubtTest() {
+    transport_.Do([](FakeApiServer& server) {
+      Json node = *server.store().Find("nodes", {"", "n1"});
+      node["spec"]["taints"] = {{{"key", "siding.dev/kept-for"}, {"value", "5"}, {"effect", "NoSchedule"}}};
+      server.store().Put("nodes", {"", "n1"}, node);
+    });
+    kept_.kept[JobId(5)] = {{NodeId("n1"), NodeId("n2"), NodeId("n3")}, "d", {}};  // it lacks a pod
+    engine_.Evict(JobId(5), JobId(9));                                             // which is not there yet
+  }
+  void TakeTaintOff(Fault::Kind kind) {
+    transport_.Add({.kind = kind, .path = "nodes/n1", .method = HttpMethod::kPatch});
+    Round();
+    EXPECT_THAT(Asked("PATCH /api/v1/nodes/n1"), testing::SizeIs(1));
+  }
+  // `nodes`: what the watch tells.
+  void Keep(std::vector<ObjectChange> nodes = {}) {
+    engine_.Evict(JobId(5));
+    before_ = transport_.asked().size();
+    rounds_->Round({.nodes = std::move(nodes), .desired = kept_, .synced = true}, engine_, engine_,
+                   [] { return std::nullopt; });
+  }
+
+  DesiredState kept_;
+};
+TEST_F(NodeInDoubtTest, IsNotSeenToBeKeptByAnOlderWord) {
+  TakeTaintOff(Fault::Kind::kAnswerLost);
+  Keep();
+  EXPECT_THAT(Asked("/eviction"), testing::IsEmpty());
+  clock_.Advance(PlatformOptions().settled);
+  Keep();
+  EXPECT_THAT(Asked("/eviction"), testing::IsEmpty());
+  Keep(All(Nodes()));
+  EXPECT_THAT(Asked("PATCH /api/v1/nodes/n1"), testing::SizeIs(1));
+  EXPECT_THAT(Asked("/eviction"), testing::IsEmpty());
+  Keep(All(Nodes()));
+  EXPECT_THAT(Asked("/eviction"), testing::SizeIs(2));
+}
+TEST_F(NodeInDoubtTest, IsAskedForWhenNothingMoreCanComeOfTheChange) {
+  TakeTaintOff(Fault::Kind::kUnreachable);
+  Keep();
+  EXPECT_THAT(Asked("nodes/n1"), testing::IsEmpty());
+  EXPECT_THAT(Asked("/eviction"), testing::IsEmpty());
+  clock_.Advance(PlatformOptions().settled);
+  Keep();
+  EXPECT_THAT(Asked("nodes/n1"), ElementsAre("GET /api/v1/nodes/n1"));
+  EXPECT_THAT(Asked("/eviction"), testing::SizeIs(2));
+}
+TEST_F(NodeInDoubtTest, IsNotOneOfWhichTheServerHasRefusedTheChange) {
+  transport_.Add(
+      {.kind = Fault::Kind::kAnswer, .path = "nodes/n1", .method = HttpMethod::kPatch, .code = 422});
+  Round();
+  Keep();
+  EXPECT_THAT(Asked("/eviction"), testing::SizeIs(2));
+}
 // Its finalizer goes first, and then the pod at once.
 class UncountedTest : public OneRoundTest {
  protected:

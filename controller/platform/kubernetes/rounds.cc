@@ -53,6 +53,7 @@ class RoundsOfWatched final : public Rounds {
     if (mail.desired) Desire(*std::move(mail.desired));
     Observe(mail);
     if (!mail.synced) return;
+    SettleNodes(client);
     LookForOwners(client);
     // Nodes first: a pod with a deadline is planned for as soon as it is heard of.
     std::optional<ClusterNow> now;
@@ -264,12 +265,42 @@ class RoundsOfWatched final : public Rounds {
     const absl::Status done = Apply(client, step);
     pauses_.Note(what, done, now);
     if (const auto* patch = std::get_if<Patch>(&step.call);
-        patch != nullptr && done.ok() && patch->resource.plural == Nodes().plural) {
-      MutexLock lock(mutex_);
-      table_.OnNodeWritten(patch->name.name);
-    }
+        patch != nullptr && patch->resource.plural == Nodes().plural)
+      NoteWritten(patch->name.name, done, now);
     Log(step.target, step.action, done);
     return done;
+  }
+
+  // It is done, or may be, or another has changed the node before: the watch will tell, and its word until
+  // then is an older one.
+  void NoteWritten(const std::string& node, const absl::Status& written, Time now) {
+    if (!written.ok() && !MayBeDone(written) && !absl::IsAborted(written)) return;
+    unsure_nodes_[node] = now;
+    MutexLock lock(mutex_);
+    table_.OnNodeWritten(node);
+  }
+
+  // Of a change that was not done after all there is nothing to tell.
+  void SettleNodes(ApiClient& client) {
+    std::erase_if(unsure_nodes_, [this](const auto& one) {
+      MutexLock lock(mutex_);
+      const auto node = table_.nodes().find(one.first);
+      return node == table_.nodes().end() || !node->second.outdated;
+    });
+    const Time now = clock_.Now();
+    for (auto one = unsure_nodes_.begin(); one != unsure_nodes_.end();) {
+      if (now < one->second + options_.settled) {
+        ++one;
+        continue;
+      }
+      const absl::StatusOr<Object> node = client.Get(Nodes(), {"", one->first});
+      if (IsAway(node.status())) return;
+      if (node.ok()) {
+        MutexLock lock(mutex_);
+        table_.OnNodeRead(*node);
+      }
+      one = unsure_nodes_.erase(one);
+    }
   }
 
   absl::Status Evict(ApiClient& client, const Eviction& eviction, Time now, NodeSpeaker& speaker) {
@@ -294,8 +325,9 @@ class RoundsOfWatched final : public Rounds {
   std::optional<DesiredState> desired_;
   bool told_ = false;
   Evictions evictions_;
-  std::map<JobId, Time> looked_;  // for their owners: when last
-  Pauses pauses_;                 // of changes that the server did not take
+  std::map<JobId, Time> looked_;              // for their owners: when last
+  std::map<std::string, Time> unsure_nodes_;  // of which the watch is to tell: when they were written
+  Pauses pauses_;                             // of changes that the server did not take
   // By uid: what they were numbered as, and at which version.
   std::map<std::string, std::pair<std::string, std::string>> numbered_;
   std::set<std::string> surplus_;                // by uid, of gangs: that was said

@@ -131,6 +131,12 @@ std::optional<ApiError> ErrorOf(const absl::Status& status) {
   return ErrorFrom(*json, 0);
 }
 
+bool MayBeDone(const absl::Status& failed) {
+  if (failed.ok()) return false;
+  return !ErrorOf(failed) || absl::IsUnavailable(failed) || absl::IsDeadlineExceeded(failed) ||
+         absl::IsUnknown(failed);
+}
+
 std::string WordsOf(const absl::Status& refusal) {
   const std::optional<ApiError> error = ErrorOf(refusal);
   if (!error) return std::string(refusal.message());

@@ -56,6 +56,8 @@ ApiError ErrorFrom(const HttpResponse& response);
 absl::Status ToStatus(const ApiError& error, absl::string_view what);
 // What the server said; nothing if this status is not from ToStatus().
 std::optional<ApiError> ErrorOf(const absl::Status& status);
+// Whether a change that failed like this may be done nevertheless, now or in a moment.
+bool MayBeDone(const absl::Status& failed);
 // The server's words, with its causes and without the call and the status; of any other status its message.
 std::string WordsOf(const absl::Status& refusal);
 

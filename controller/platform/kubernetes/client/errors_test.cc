@@ -62,6 +62,13 @@ TEST(Errors, WhatTheServerSaysStaysOnOneLine) {
   const absl::Status status = Of(404, R"({"kind":"Status","message":"a\nINFO: all is well"})");
   EXPECT_THAT(status.message(), Not(HasSubstr("\n")));
 }
+TEST(Errors, WhatWasNotRefusedMayBeDone) {
+  for (const int code : {408, 500, 503, 504}) EXPECT_TRUE(MayBeDone(Of(code, ""))) << code;
+  for (const int code : {400, 403, 404, 409, 422, 429}) EXPECT_FALSE(MayBeDone(Of(code, ""))) << code;
+  EXPECT_TRUE(MayBeDone(absl::UnavailableError("connection reset")));
+  EXPECT_TRUE(MayBeDone(absl::InternalError("the answer is no JSON")));
+  EXPECT_FALSE(MayBeDone(absl::OkStatus()));
+}
 TEST(Errors, AnOrdinaryStatusHasNone) { EXPECT_FALSE(ErrorOf(absl::NotFoundError("x")).has_value()); }
 
 }  // namespace

@@ -30,6 +30,7 @@ constexpr Right kRights[] = {
     {"list", "nodes", "", false},
     {"watch", "nodes", "", false},
     {"patch", "nodes", "", false},
+    {"get", "nodes", "", false},
     {"create", "events", "", false},
     {"get", "configmaps", "", true},
     {"create", "configmaps", "", true},

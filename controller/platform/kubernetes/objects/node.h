@@ -21,7 +21,7 @@ struct Node {
   Amounts allocatable;        // for pods, all of them together
   int most_pods = 0;
   std::string problem;    // what of it cannot be read; then `allocatable` is nothing
-  bool outdated = false;  // siding has changed it since
+  bool outdated = false;  // siding has changed it since, or may have
 };
 Node NodeFrom(const Object& object);
 

@@ -89,6 +89,11 @@ void JobTable::OnNodeWritten(const std::string& name) {
   if (node != nodes_.end()) node->second.outdated = true;
 }
 
+void JobTable::OnNodeRead(const Object& object) {
+  const auto node = nodes_.find(object.name.name);
+  if (node != nodes_.end() && node->second.object.version == object.version) node->second.outdated = false;
+}
+
 void JobTable::OnBudgets(const std::vector<ObjectChange>& changes) {
   std::set<std::string> spaces;
   for (const ObjectChange& change : changes) {

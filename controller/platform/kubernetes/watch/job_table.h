@@ -104,8 +104,11 @@ class JobTable {
   void OnPods(const std::vector<ObjectChange>& changes);
   void OnNodes(const std::vector<ObjectChange>& changes);
   void OnBudgets(const std::vector<ObjectChange>& changes);
-  // The server has taken a change of siding's of this node: what is known of it is older until OnNodes().
+  // The server has taken a change of siding's of this node, or may have: what is known of it is older until
+  // OnNodes().
   void OnNodeWritten(const std::string& name);
+  // The node is this one now: if that is what is known of it, it is not older.
+  void OnNodeRead(const Object& node);
   // These jobs go on with the next pod of their owner: until then they wait, and are not gone.
   void OnNext(std::map<JobId, DesiredState::Next> next);
   // The owner of this job makes no pods any more: it is gone.

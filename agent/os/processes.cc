@@ -71,6 +71,63 @@ int64_t FindNumber(const std::string& text, const std::string& key) {
   return -1;
 }
 
+bool HasEnded(const std::optional<ProcessStat>& stat) {
+  return !stat || (stat->state == 'Z' && stat->threads <= 1);
+}
+
+// Each of its threads has children of its own.
+std::vector<pid_t> ChildrenOf(const ProcessStat& process) {
+  const std::string threads = ProcPath(process.pid, "task");
+  std::vector<pid_t> children;
+  for (int thread : process.threads == 1 ? std::vector<int>{process.pid} : Numbers(threads)) {
+    const auto text = ReadFile(absl::StrCat(threads, "/", thread, "/children"));
+    if (!text.ok()) continue;
+    for (absl::string_view word : absl::StrSplit(*text, ' ', absl::SkipEmpty())) {
+      pid_t child = 0;
+      if (absl::SimpleAtoi(word, &child)) children.push_back(child);
+    }
+  }
+  std::sort(children.begin(), children.end());
+  return children;
+}
+
+// From parents to children: what it costs does not depend on how many others the machine has.
+std::vector<pid_t> Descend(pid_t root) {
+  std::vector<pid_t> tree;
+  std::vector<ProcessStat> stats;
+  std::set<pid_t> seen;
+  const auto add = [&](pid_t pid) {
+    const auto stat = seen.insert(pid).second ? ReadProcessStat(pid) : std::nullopt;
+    if (HasEnded(stat)) return;
+    tree.push_back(pid);
+    stats.push_back(*stat);
+  };
+  add(root);
+  for (size_t i = 0; i < tree.size(); ++i) {
+    for (pid_t child : ChildrenOf(stats[i])) add(child);
+  }
+  return tree;
+}
+
+// By the parents of all processes of the machine.
+std::vector<pid_t> SearchAll(pid_t root) {
+  std::multimap<pid_t, pid_t> children;
+  bool found = false;
+  for (pid_t pid : Numbers("/proc")) {
+    const auto stat = ReadProcessStat(pid);
+    if (HasEnded(stat)) continue;
+    children.emplace(stat->parent, pid);
+    found |= pid == root;
+  }
+  if (!found) return {};
+  std::vector<pid_t> tree = {root};
+  for (size_t i = 0; i < tree.size(); ++i) {
+    const auto [begin, end] = children.equal_range(tree[i]);
+    for (auto it = begin; it != end; ++it) tree.push_back(it->second);
+  }
+  return tree;
+}
+
 }  // namespace
 
 std::optional<ProcessStat> ParseProcessStat(const std::string& text) {
@@ -132,21 +189,17 @@ std::optional<ProcessStat> OldestWithOpen(int fd) {
 }
 
 std::vector<pid_t> ProcessTree(pid_t root) {
-  std::multimap<pid_t, pid_t> children;
-  bool found = false;
-  for (pid_t pid : Numbers("/proc")) {
-    const auto stat = ReadProcessStat(pid);
-    if (!stat || (stat->state == 'Z' && stat->threads <= 1)) continue;
-    children.emplace(stat->parent, pid);
-    found |= pid == root;
+  // One look may miss who moves meanwhile: whose parent ends, or who stands behind one that does. Two that are
+  // the same have not. Where processes come and go all the time no two are.
+  static const bool kTold = access("/proc/thread-self/children", R_OK) == 0;  // CONFIG_PROC_CHILDREN
+  constexpr int kLooks = 4;
+  std::vector<pid_t> before;
+  for (int look = 0; kTold && look < kLooks; ++look) {
+    std::vector<pid_t> tree = Descend(root);
+    if (look > 0 && tree == before) return tree;
+    before = std::move(tree);
   }
-  if (!found) return {};
-  std::vector<pid_t> tree = {root};
-  for (size_t i = 0; i < tree.size(); ++i) {
-    const auto [begin, end] = children.equal_range(tree[i]);
-    for (auto it = begin; it != end; ++it) tree.push_back(it->second);
-  }
-  return tree;
+  return SearchAll(root);
 }
 
 int64_t ReadStatusNumber(pid_t pid, const std::string& key) {

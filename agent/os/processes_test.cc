@@ -4,14 +4,23 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <thread>
+
 #include "common/patience_for_test.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace siding {
 namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::Not;
 
 TEST(ProcessStat, NameMayHoldParentheses) {
   const auto stat =
@@ -42,6 +51,57 @@ TEST(Processes, TreeBeginsWithItsRootAndIsEmptyForNobody) {
   ASSERT_FALSE(tree.empty());
   EXPECT_EQ(tree[0], getpid());
   EXPECT_TRUE(ProcessTree(1 << 30).empty());
+}
+
+// A process that waits to be killed, and is.
+class Waiting {
+ public:
+  Waiting() : pid_(fork()) {
+    if (pid_ > 0) return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    while (true) pause();
+  }
+  ~Waiting() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  pid_t pid() const { return pid_; }
+
+ private:
+  const pid_t pid_;
+};
+
+TEST(Processes, TreeHasTheChildrenOfEachThread) {
+  std::thread([] {
+    const Waiting child;
+    EXPECT_THAT(ProcessTree(getpid()), Contains(child.pid()));
+  }).join();
+}
+
+TEST(Processes, TreeIsWithoutThoseThatHaveEnded) {
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  siginfo_t info{};
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
+  EXPECT_THAT(ProcessTree(getpid()), Not(Contains(child)));
+  waitpid(child, nullptr, 0);
+}
+
+TEST(Processes, TreeHasWhoLivesWhileOthersComeAndGo) {
+  const Waiting first;
+  std::atomic<bool> enough = false;
+  std::thread restless([&] {
+    while (!enough) {
+      const pid_t child = fork();
+      if (child == 0) _exit(0);
+      waitpid(child, nullptr, 0);
+    }
+  });
+  const Waiting last;
+  for (int i = 0; i < 50; ++i)
+    EXPECT_THAT(ProcessTree(getpid()), AllOf(Contains(first.pid()), Contains(last.pid())));
+  enough = true;
+  restless.join();
 }
 
 TEST(HearsSignal, WhoHandlesOrBlocksItDoes) {

@@ -76,7 +76,7 @@ class PlanWatch {
   const TierRoom& tiers_;
   const NodeAccounts& accounts_;
   const Planning& planning_;
-  std::map<JobId, std::set<JobId>> not_waited_for_;  // by request: as NotWaitedFor() was when it was last planned for
+  std::map<JobId, std::set<JobId>> not_waited_for_;  // of requests, when they were last planned for
   std::map<JobId, Time> in_doubt_;                   // requests whose plans do not hold, since when
 };
 

@@ -393,7 +393,7 @@ class MicrohttpdServer final : public HttpServer {
         given.get());
     if (raw == nullptr) return nullptr;
     connections_.BeginAnswer(given->socket);
-    given.release();
+    (void)given.release();  // the response has it
     return raw;
   }
 
@@ -410,7 +410,7 @@ class MicrohttpdServer final : public HttpServer {
       return nullptr;
     }
     connections_.BeginStream(taker->socket);
-    taker.release();
+    (void)taker.release();  // the response has it
     MutexLock lock(mutex_);
     if (stopping_) stream->End();
     streams_.insert(std::move(stream));

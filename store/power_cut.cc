@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <stdexcept>
 
 #include "common/files.h"
@@ -175,7 +176,7 @@ size_t RecordingDisk::CutBefore(size_t n, const std::string& folder,
   const AtCut cut = Replay(n);
   bool torn = false;
   for (Inode i = 0; i < nodes_.size(); ++i) torn |= cut.durable[i] < cut.content[i].size();
-  size_t states = 0;
+  std::set<std::string> seen;  // what cannot be reached makes no difference
   for (size_t mask = 0; mask < size_t{1} << cut.pending.size(); ++mask) {
     AtCut state = cut;
     for (size_t i = 0; i < n; ++i) {
@@ -185,14 +186,23 @@ size_t RecordingDisk::CutBefore(size_t n, const std::string& folder,
       if (step.removed) state.names[step.removed->folder].erase(step.removed->name);
       if (step.added) state.names[step.added->folder][step.added->name] = step.inode;
     }
-    for (state.tear = 0; state.tear < (torn ? kTears : 1); ++state.tear, ++states) {
+    for (state.tear = 0; state.tear < (torn ? kTears : 1); ++state.tear) {
+      if (!seen.insert(Describe(state, 0)).second) continue;
       fs::remove_all(folder);
       Make(state, 0, folder);
       visit();
       fs::remove_all(folder);
     }
   }
-  return states;
+  return seen.size();
+}
+
+// The same for two states of one cut if their trees have the same names and contents.
+std::string RecordingDisk::Describe(const AtCut& state, Inode inode) const {
+  std::string text = std::to_string(inode);
+  if (state.durable[inode] < state.content[inode].size()) text += ":" + std::to_string(state.tear);
+  for (const auto& [name, child] : state.names[inode]) text += "/" + name + "/" + Describe(state, child);
+  return text + "/";
 }
 
 void RecordingDisk::Make(const AtCut& state, Inode inode, const std::string& path) const {

@@ -30,7 +30,8 @@ class RecordingDisk final : public Disk {
   // Operations so far.
   size_t operations() const;
   // Makes each state in which the power cut before operation `n` could have left `world`, in `folder`, which
-  // is removed before and after, and calls `visit`. Returns how many there were.
+  // is removed before and after, and calls `visit`, once for those that look alike. Returns how many there
+  // were.
   size_t CutBefore(size_t n, const std::string& folder, const std::function<void()>& visit) const;
 
   int Create(const std::string& path) override;
@@ -72,6 +73,7 @@ class RecordingDisk final : public Disk {
   int Add(int result, const std::string& path, bool folder);
   int Remove(int result, const std::string& path);
   AtCut Replay(size_t n) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::string Describe(const AtCut& state, Inode inode) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Make(const AtCut& state, Inode inode, const std::string& path) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

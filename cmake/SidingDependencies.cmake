@@ -23,8 +23,8 @@ pkg_check_modules(MICROHTTPD REQUIRED IMPORTED_TARGET libmicrohttpd)
 pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)
 pkg_check_modules(ARCHIVE REQUIRED IMPORTED_TARGET libarchive)
 
-# gRPC and what it needs are some sixty shared libraries: half of the time of a short `sidingctl`, and of a busy test run's. They go into
-# the programs instead. OpenSSL does not: its mends are to reach us without a build. Under a sanitizer they stay apart, for
+# gRPC and what it needs are some sixty shared libraries, whose loading was a third of a short `sidingctl`'s time. They go into the
+# programs instead. OpenSSL does not: its mends are to reach us without a build. Under a sanitizer they stay apart, for
 # what was compiled without it is told by its file.
 if(NOT SIDING_SANITIZE)
   get_property(imported DIRECTORY PROPERTY IMPORTED_TARGETS)

@@ -191,10 +191,10 @@ std::optional<ProcessStat> OldestWithOpen(int fd) {
 std::vector<pid_t> ProcessTree(pid_t root) {
   // One look may miss who moves meanwhile: whose parent ends, or who stands behind one that does. Two that
   // are the same have not. Where processes come and go all the time no two are.
-  static const bool kTold = access("/proc/thread-self/children", R_OK) == 0;  // CONFIG_PROC_CHILDREN
+  static const bool kTellsChildren = access("/proc/thread-self/children", R_OK) == 0;  // CONFIG_PROC_CHILDREN
   constexpr int kLooks = 4;
   std::vector<pid_t> before;
-  for (int look = 0; kTold && look < kLooks; ++look) {
+  for (int look = 0; kTellsChildren && look < kLooks; ++look) {
     std::vector<pid_t> tree = Descend(root);
     if (look > 0 && tree == before) return tree;
     before = std::move(tree);

@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <system_error>
 #include <thread>
 
 #include "common/patience_for_test.h"
@@ -58,6 +60,7 @@ class Waiting {
  public:
   Waiting() : pid_(fork()) {
     if (pid_ > 0) return;
+    if (pid_ < 0) throw std::system_error(errno, std::generic_category(), "fork");
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     while (true) pause();
   }

@@ -39,8 +39,8 @@ def find_criu():
 
 
 def know_disk(state_dir):
-    """Before an agent's first start: the speed of its disks, as if it had measured them, which is to write and read 128 MiB. Of
-    several hundred agents that is half of a test run's work."""
+    """Before an agent's first start: the speed of its disks, as if it had measured them, which is to write and read 128 MiB:
+    half of the processor time of an agent in a test, and a run starts several hundred."""
     rates = {f"{tier}.{way}": {"speeds": [300e6], "overheads": [0.02]} for tier in ("local", "shared") for way in ("dump", "restore")}
     file = pathlib.Path(state_dir) / "rates.json"
     if not file.exists():

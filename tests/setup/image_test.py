@@ -137,9 +137,16 @@ class Dockerfile(unittest.TestCase):
         self.assertEqual(self.packages("build"), {"nodejs", "npm"})
         self.assertIn("cmake --preset release -DSIDING_PAGE=ON", (DEPLOY / "Dockerfile").read_text())
 
+    def of_make_image(self, name):
+        [text] = re.findall(rf"(?s)^{name} = ([{{(].*?[)}}])$", (DEPLOY / "make-image").read_text(), re.M)
+        return ast.literal_eval(text)
+
     def test_it_copies_the_programs_that_make_image_does(self):
-        [text] = re.findall(r"(?s)^PROGRAMS = (\{.*?\})$", (DEPLOY / "make-image").read_text(), re.M)
-        self.assertEqual({part: tuple(self.copied(part)) for part in ("controller", "agent")}, ast.literal_eval(text))
+        self.assertEqual({part: tuple(self.copied(part)) for part in ("controller", "agent")}, self.of_make_image("PROGRAMS"))
+
+    def test_it_has_the_terms_of_the_same_packages_within_the_programs(self):
+        block = re.search(r"(?s)cp --parents(.*?)/source/terms/", (DEPLOY / "Dockerfile").read_text())[1]
+        self.assertEqual(re.findall(r"(\S+)/copyright", block), list(self.of_make_image("WITHIN")))
 
     def test_the_agents_packages_are_those_that_its_programs_are_linked_to(self):
         self.assertEqual(self.packages("agent"), self.linked(self.copied("agent")))

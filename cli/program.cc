@@ -95,17 +95,22 @@ size_t Distance(const std::string& a, const std::string& b) {
   return row.back();
 }
 
-// The verb of `app` that was most likely meant; empty: none is like it.
-std::string Nearest(const CLI::App& app, const std::string& word) {
+// What is to stand in the place of `word`: the verb of `app` that was most likely meant, or all if they are
+// few.
+std::string ExpectedVerbs(const CLI::App& app, const std::string& word) {
+  constexpr size_t kFew = 6;
+  std::vector<std::string> verbs;
   std::string nearest;
   size_t least = std::min<size_t>(3, word.size() / 2 + 1);  // two slips, and not every other letter
   for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
-    const size_t distance = Distance(word, verb->get_name());
+    verbs.push_back(verb->get_name());
+    const size_t distance = Distance(word, verbs.back());
     if (distance >= least) continue;
     least = distance;
-    nearest = verb->get_name();
+    nearest = verbs.back();
   }
-  return nearest;
+  if (verbs.size() <= kFew) return absl::StrCat("one of ", absl::StrJoin(verbs, ", "));
+  return absl::StrCat("one of its verbs", nearest.empty() ? "" : ", such as " + nearest);
 }
 
 // Of a command line that names no verb: the parser says that one is required, whatever stands in its place.
@@ -114,9 +119,7 @@ std::string NoVerb(const CLI::App& app) {
   while (!at->get_subcommands().empty()) at = at->get_subcommands()[0];
   for (const std::string& word : app.remaining(true)) {
     if (word.starts_with("-")) return absl::StrCat("unknown option '", word, "'");
-    const std::string nearest = Nearest(*at, word);
-    return absl::StrCat("unknown verb '", word, "': expected one of its verbs",
-                        nearest.empty() ? "" : ", such as " + nearest);
+    return absl::StrCat("unknown verb '", word, "': expected ", ExpectedVerbs(*at, word));
   }
   const std::string example = at == &app ? "submit or jobs" : at->get_subcommands(nullptr)[0]->get_name();
   return absl::StrCat("expected a verb, such as ", example);

@@ -282,9 +282,10 @@ TEST_F(ProgramTest, AnUnknownVerbIsNamedAndTheNearestOne) {
               HasSubstr("sidingctl: unknown verb 'sumbit': expected one of its verbs, such as submit\n"));
   EXPECT_EQ(Run({"frob"}), 2);
   EXPECT_THAT(err_, HasSubstr("sidingctl: unknown verb 'frob': expected one of its verbs\n"));
-  EXPECT_EQ(Run({"policy", "chek"}), 2);
+  EXPECT_EQ(Run({"checkpoints", "1"}), 2);
   EXPECT_THAT(
-      err_, HasSubstr("sidingctl: policy: unknown verb 'chek': expected one of its verbs, such as check\n"));
+      err_,
+      HasSubstr("sidingctl: checkpoints: unknown verb '1': expected one of list, show, verify, delete\n"));
   EXPECT_EQ(Run({}), 2);
   EXPECT_THAT(err_, HasSubstr("sidingctl: expected a verb, such as submit or jobs\n"));
 }

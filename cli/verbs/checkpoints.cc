@@ -56,7 +56,7 @@ void AddCheckpoints(CLI::App& app, Session& session) {
   };
   add("list", "all, or those of one job", [=, &session] {
     return List(session, *flags);
-  })->add_option("--job", flags->job, "of this job only");
+  })->add_option("job,--job", flags->job, "of this job only");
   for (CLI::App* verb :
        {add("show", "one checkpoint", [=, &session] { return Show(session, *flags); }),
         add("verify", "read every byte of it and compare checksums",

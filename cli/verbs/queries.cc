@@ -152,7 +152,7 @@ void AddQueries(CLI::App& app, Session& session) {
   CLI::App* events =
       app.add_subcommand("events", "what was decided and what was observed; with --json one object a line");
   events->add_flag("--follow,-f", flags->follow, "continue with new events");
-  events->add_option("--job", flags->job, "of this job only");
+  events->add_option("job,--job", flags->job, "of this job only");
   events->add_option("--since", flags->since, "not those before: a time, or a duration ago, such as 2h");
   events->callback(
       [&session, flags] { session.run = [&session, flags] { return ShowEvents(session, *flags); }; });

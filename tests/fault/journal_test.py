@@ -121,7 +121,7 @@ class Forgetting(ClusterCase):
     def test_a_job_that_is_forgotten_is_said_to_be(self):
         job = self.cluster.submit("--slots", 1, "--workdir", "/", "--output", "/dev/null", "--", "/bin/true")
         wait_for("the job to be forgotten", lambda: job not in self.cluster.jobs())
-        for verb in (("explain", job), ("jobs", job), ("events", "--job", job)):
+        for verb in (("explain", job), ("jobs", job), ("events", job)):
             with self.assertRaisesRegex(CtlError, "jobs that ended long ago are forgotten"):
                 self.cluster.ctl(*verb)
 

@@ -253,8 +253,9 @@ int Create(const Settings& settings, const std::vector<std::string>& words, cons
       return Fail(line, named);
     }
     if (start->image_folder.empty()) break;
-    // To hang or to be short of time is not the same: the kubelet tries again, and need not wait then.
-    if (end - Steady::now() < std::chrono::seconds(settings.patience) / 2)
+    // To hang or to be short of time is not the same: the kubelet may try again, and need not wait then. Not
+    // where it may not (restartPolicy Never), which is not known here, so most of the time is for trying.
+    if (end - Steady::now() < std::chrono::seconds(settings.patience) / 4)
       return Fail(line, absl::UnavailableError("its image was verified too late to restore it in time"));
     const absl::Status restored =
         Restore(settings, line, *config, bundle, pid_file, start->image_folder, end);

@@ -38,6 +38,21 @@ class Checkpoint(CheckpointCase):
         self.assert_went_on("saved", first)
         self.assert_blameless("saved")
 
+    def test_a_pod_that_was_deleted_keeps_nobody_waiting_while_its_object_stays(self):
+        first = self.batch("held", interval="3s", retries=3, terminationGracePeriodSeconds=1)
+        name = first["metadata"]["name"]
+        self.hold(name, ["test.example/held"])
+        self.addCleanup(self.hold, name, None)
+        self.wait_image(first)
+        self.assertEqual(self.bed.kubectl("delete", "pod", name, "--wait=false").returncode, 0)
+        self.assert_went_on("held", first)
+        self.assertEqual(self.now(first)["status"]["phase"], "Failed")
+        [job] = self.of_owner("held")
+        self.assertEqual(job["state"], "running")
+
+    def hold(self, pod, finalizers):
+        self.bed.call("PATCH", f"{PODS}/{pod}", {"metadata": {"finalizers": finalizers}}, content=MERGE_PATCH)
+
     def test_a_job_that_was_saved_completes(self):
         first = self.batch("sum")
         self.vacate("sum", first, "steer")

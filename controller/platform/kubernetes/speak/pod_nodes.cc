@@ -397,7 +397,9 @@ void PodNodes::TakeHosted() {
 // Where it leaves, this is the end of a frozen rest, and its work is in its image. A pod that has failed
 // would be the end of its job, so it is removed first, as any that leaves.
 bool PodNodes::HasFailed(const Hosted& task) {
-  return task.pod && task.pod->succeeded && !*task.pod->succeeded;
+  if (!task.pod) return false;
+  const bool was_deleted = task.pod->disrupted && task.pod->leaves;
+  return was_deleted || (task.pod->succeeded && !*task.pod->succeeded);
 }
 
 bool PodNodes::IsDue(std::optional<Time>& told, Time now) {

@@ -424,6 +424,14 @@ TEST_F(PodNodesTest, OneThatTheClusterHasEndedIsNotEvicted) {
   now_.tasks.front().disrupted = true;
   EXPECT_THAT(Round(), IsEmpty());
 }
+TEST_F(PodNodesTest, AlsoOneThatFailsWhenItIsDeletedAfterItWasSaved) {
+  Run();
+  SayThatItLeaves();
+  now_.tasks.front().disrupted = true;
+  now_.tasks.front().leaves = true;
+  EXPECT_TRUE(TheOnlyEviction().at_once);
+  EXPECT_THAT(agents_.orders, IsEmpty());
+}
 TEST_F(PodNodesTest, OneThatFailsWhenItIsSavedIsRemovedBeforeItsAgentIsTold) {
   Run();
   SayThatItLeaves();
@@ -624,6 +632,20 @@ TEST_F(NextPodTest, ItWaitsWhileTheFirstIsRestored) {
   EXPECT_THAT(Started(), IsEmpty());
   FirstIsGone();
   EXPECT_THAT(Started(), IsEmpty()) << "its agent is to say that nothing of it is left";
+  Say(v1::LOST, 2);
+  Round();
+  EXPECT_THAT(Started(), ElementsAre("uid-3"));
+}
+TEST_F(NextPodTest, ItStartsWhileTheObjectOfTheFirstStaysThough) {
+  ASSERT_TRUE(Connect().ok());
+  Round();
+  Say(v1::RUNNING, 2);
+  Replace();
+  now_.tasks.back().disrupted = true;
+  agents_.orders.clear();
+  Round();
+  ASSERT_THAT(agents_.orders, SizeIs(1));
+  EXPECT_TRUE(agents_.orders.front().second.has_pod_gone());
   Say(v1::LOST, 2);
   Round();
   EXPECT_THAT(Started(), ElementsAre("uid-3"));
@@ -862,6 +884,15 @@ TEST_F(OtherPodTest, ThatTheClusterHasEndedItIsTold) {
   now_.tasks.front().disrupted = true;
   Round();
   EXPECT_EQ(heard_.TheReport().phase(), v1::LOST);
+}
+TEST_F(OtherPodTest, ThatItWasEndedAsOrderedIsTold) {
+  Round();
+  Kill();
+  heard_.reports.clear();
+  now_.tasks.front().disrupted = true;
+  Round();
+  EXPECT_EQ(heard_.TheReport().phase(), v1::EXITED);
+  EXPECT_EQ(heard_.TheReport().exit_code(), 143);
 }
 TEST_F(OtherPodTest, ItsEndIsTold) {
   Round();

@@ -1,6 +1,7 @@
 #include "controller/platform/kubernetes/speak/spoken_pods.h"
 
 #include <algorithm>
+#include <csignal>
 
 #include "controller/wire/task.h"
 #include "controller/wire/wire.h"
@@ -9,6 +10,7 @@
 namespace siding::kubernetes {
 namespace {
 
+constexpr int kEndedByTerm = 128 + SIGTERM;
 constexpr char kOnlyEvicted[] = "pods are only evicted in this cluster";
 
 bool IsSame(v1::TaskReport a, const v1::TaskReport& b) {
@@ -33,10 +35,8 @@ void SpokenPods::Introduce(const NodeId& node, const std::vector<PodTask>& tasks
 v1::TaskReport SpokenPods::ReportOf(const PodTask& task) const {
   v1::TaskReport report;
   *report.mutable_task() = RefOf(task.id);
-  report.set_phase(task.succeeded   ? v1::EXITED
-                   : task.disrupted ? v1::LOST
-                   : task.started   ? v1::RUNNING
-                                    : v1::LAUNCHING);
+  report.set_phase(task.succeeded ? v1::EXITED : task.started ? v1::RUNNING : v1::LAUNCHING);
+  if (task.disrupted) SetEnded(report);
   // Until its end is on its way, the order can be taken back (Abort).
   if (const auto order = unwanted_.find(task.id); order != unwanted_.end() && !task.leaves && !task.is_over())
     report.set_op(order->second);
@@ -50,6 +50,12 @@ v1::TaskReport SpokenPods::ReportOf(const PodTask& task) const {
   report.set_cannot_checkpoint(WhyNot(task));
   *report.mutable_spec() = ToProto(task.spec);
   return report;
+}
+
+void SpokenPods::SetEnded(v1::TaskReport& report) const {
+  const bool as_ordered = unwanted_.contains(IdOf(report));
+  report.set_phase(as_ordered ? v1::EXITED : v1::LOST);
+  report.set_exit_code(as_ordered ? kEndedByTerm : 0);
 }
 
 void SpokenPods::Tell(Task& task, AgentEvents& events) {
@@ -76,9 +82,7 @@ void SpokenPods::Observe(const std::vector<PodTask>& tasks, const SpeaksFor& spe
   }
   for (auto& [id, task] : tasks_) {
     if (there.contains(id) || IsGone(task.report.phase())) continue;
-    // Evicted as ordered, or deleted by somebody.
-    task.report.set_phase(unwanted_.contains(id) ? v1::EXITED : v1::LOST);
-    task.report.set_exit_code(unwanted_.contains(id) ? 143 : 0);
+    SetEnded(task.report);
     task.report.set_op(0);
     if (speaks_for(task.node)) Tell(task, events);
   }

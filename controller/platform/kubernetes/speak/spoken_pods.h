@@ -49,6 +49,8 @@ class SpokenPods {
   // The order to end it.
   void TakeBack(Task& task, const TaskId& id, AgentEvents& events);
   v1::TaskReport ReportOf(const PodTask& task) const;
+  // Without a word about its work: evicted as ordered, or by somebody else's will.
+  void SetEnded(v1::TaskReport& report) const;
 
   std::map<TaskId, Task> tasks_;  // as they were told last; those that are over until they are forgotten
   std::map<TaskId, int64_t> unwanted_;  // are to be ended, or were, by this operation

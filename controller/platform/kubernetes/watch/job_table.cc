@@ -390,11 +390,9 @@ void JobTable::AddTask(const ManagedJob& job, const Pod& pod, const TaskId& id,
                .spec = job.spec};
   // Until it is known which jobs go on, one that could is not over because of its pod.
   const bool undecided = !next_known_ && !LabelsOf(pods_.at(pod.name)).empty();
-  const bool has_failed_leaving = pod.deleting && pod.phase == PodPhase::kFailed;
-  task.disrupted =
-      (pod.disrupted && next_.contains(id.job)) || (undecided && (pod.disrupted || has_failed_leaving));
-  if (IsOver(pod) && !task.disrupted && !IsBeingReplaced(id.job, pod))
-    task.succeeded = pod.phase == PodPhase::kSucceeded;
+  const bool was_ended = pod.disrupted || (pod.deleting && pod.phase == PodPhase::kFailed);
+  task.disrupted = was_ended && (undecided || next_.contains(id.job));
+  if (IsOver(pod) && !task.disrupted) task.succeeded = pod.phase == PodPhase::kSucceeded;
   task.leaves = pod.deleting.has_value();
   task.not_saved = job.spec.nodes > 1 ? "it belongs to a gang" : pods_.at(pod.name).not_saved;
   const auto next = next_.find(id.job);

@@ -46,7 +46,8 @@ struct PodTask {
   DesiredState::Next next;  // how it is to start, if an agent has not been told yet
   // What is recorded of its start is that it is over: of a pod whose agent knows nothing of it, it failed.
   bool start_is_over = false;
-  // The cluster has ended it, and its job goes on, if there is a next pod: its end says nothing of its work.
+  // It was ended by the cluster or by who deleted it, and its job goes on, if there is a next pod: its end
+  // says nothing of its work. Its object may stay for long.
   bool disrupted = false;
   bool leaves = false;  // it is being deleted, by whomever
 

@@ -888,6 +888,18 @@ TEST_F(JobThatGoesOnTest, APodThatEndsStaysATaskBesideTheOneInItsPlace) {
   EXPECT_EQ(tasks[1].id, (TaskId{JobId(7), 1, 0}));
   EXPECT_EQ(tasks[1].uid, "uid-a");
 }
+TEST_F(JobThatGoesOnTest, APodThatFailsWhenItIsDeletedIsOverBeforeItsObjectIsGone) {
+  table_.OnNext({{JobId(7), Next()}});
+  Made deleted = Of("a", {{"job", "7"}});
+  deleted.node = "n1";
+  deleted.deleting = true;
+  Add(deleted);
+  EXPECT_FALSE(Task().is_over()) << "its processes are given time to end";
+  deleted.phase = "Failed";
+  Add(deleted);
+  EXPECT_TRUE(Task().disrupted);
+  EXPECT_EQ(Task().succeeded, std::nullopt) << "which says nothing of its work";
+}
 TEST_F(JobThatGoesOnTest, APodWhoseOwnerIsGoneStaysItsJob) {
   AddRunning();
   Made made = Of("a", {{"job", "7"}});

@@ -166,6 +166,8 @@ class LocalTaskHost final : public TaskHost {
         return Forget(Ordered(command));
       case v1::ToAgent::kLetStart:
         return host_.container_starts.Let(command.pod().uid());
+      case v1::ToAgent::kRefuseStart:
+        return host_.container_starts.Refuse(command.pod().uid());
       default:
         break;
     }

@@ -2,8 +2,6 @@
 
 #include <chrono>
 
-#include "absl/strings/str_cat.h"
-
 namespace siding {
 namespace {
 constexpr auto kLookAgain = std::chrono::milliseconds(200);  // whether who asked is still there
@@ -27,6 +25,13 @@ void ContainerStarts::Let(const std::string& pod_uid) {
   changed_.NotifyAll();
 }
 
+void ContainerStarts::Refuse(const std::string& pod_uid) {
+  MutexLock lock(mutex_);
+  const auto [first, last] = waiting_.equal_range(pod_uid);
+  for (auto one = first; one != last; ++one) one->second = true;
+  changed_.NotifyAll();
+}
+
 void ContainerStarts::Ring() {
   MutexLock lock(mutex_);
   changed_.NotifyAll();
@@ -35,22 +40,26 @@ void ContainerStarts::Ring() {
 absl::StatusOr<ContainerStart> ContainerStarts::Ask(const StartingContainer& starting, Duration patience,
                                                     const std::function<bool()>& goes_on) {
   const auto end = std::chrono::steady_clock::now() + patience;
-  absl::Status last = absl::UnavailableError(
-      "siding's controller has not said what this pod is to it: are the controller and this node's agent "
-      "connected?");
+  absl::StatusOr<ContainerStart> answer;
   MutexLock lock(mutex_);
-  while (goes_on()) {
-    if (const auto found = owners_.find(starting.pod_uid); found != owners_.end()) {
-      absl::StatusOr<ContainerStart> start = found->second->OnStarting(starting);
-      if (!absl::IsUnavailable(start.status())) return start;
-      last = start.status();
-    } else if (let_.contains(starting.pod_uid)) {
-      return ContainerStart();
-    }
-    if (std::chrono::steady_clock::now() >= end) return last;
+  const auto waiting = waiting_.emplace(starting.pod_uid, false);
+  for (;;) {
+    answer = goes_on() ? AnswerTo(starting, waiting->second) : absl::CancelledError("who asked has gone");
+    if (!absl::IsUnavailable(answer.status()) || std::chrono::steady_clock::now() >= end) break;
     changed_.WaitFor(mutex_, kLookAgain);
   }
-  return absl::CancelledError("who asked has gone");
+  waiting_.erase(waiting);
+  return answer;
+}
+
+absl::StatusOr<ContainerStart> ContainerStarts::AnswerTo(const StartingContainer& starting, bool is_refused) {
+  if (const auto owner = owners_.find(starting.pod_uid); owner != owners_.end())
+    return owner->second->OnStarting(starting);
+  if (let_.contains(starting.pod_uid)) return ContainerStart();
+  if (is_refused) return absl::FailedPreconditionError("the pod is being deleted");
+  return absl::UnavailableError(
+      "siding's controller has not said what this pod is to it: are the controller and this node's agent "
+      "connected?");
 }
 
 void ContainerStarts::Tell(const StartingContainer& starting, const absl::StatusOr<pid_t>& made) {

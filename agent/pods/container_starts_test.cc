@@ -99,6 +99,27 @@ TEST(ContainerStarts, ATaskThatIsThereAnswersAtOnce) {
   EXPECT_EQ(owner.last().container.id, "c1");
 }
 
+TEST(ContainerStarts, WhoWaitsForAPodThatIsBeingDeletedIsRefused) {
+  ContainerStarts starts;
+  Asker asker(starts, "a"), other(starts, "b");
+  asker.AwaitLook();
+  other.AwaitLook();
+  starts.Refuse("a");
+  EXPECT_TRUE(absl::IsFailedPrecondition(asker.Answer().status()));
+  starts.Let("b");
+  EXPECT_TRUE(other.Answer().ok());
+}
+
+TEST(ContainerStarts, WhatWasRefusedBeforeIsNotRemembered) {
+  ContainerStarts starts;
+  Owner owner;
+  starts.Refuse("a");
+  Asker asker(starts, "a");
+  asker.AwaitLook();
+  starts.Offer("a", owner);
+  EXPECT_TRUE(asker.Answer().ok());
+}
+
 TEST(ContainerStarts, AContainerThatComesFirstWaitsForItsTask) {
   ContainerStarts starts;
   Owner owner;

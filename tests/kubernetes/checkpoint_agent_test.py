@@ -475,6 +475,15 @@ class Checkpoint(AgentCase):
         self.wait_lines(pod, 10)
         self.assert_blameless()
 
+    def test_a_pod_that_is_deleted_before_it_is_a_task_is_not_waited_for(self):
+        pod = self.job(self.name(), COUNT)
+        [caller] = wait_for("siding-runc to be called", lambda: self.siding_runcs())
+        self.bed.call("DELETE", f"{PODS}/{pod['metadata']['name']}", {})
+        self.assertTrue(pathlib.Path(f"/proc/{caller}").exists())
+        self.order(f"{self.new()}.1.0", pod, refuseStart={})
+        wait_for("siding-runc to end", lambda: not pathlib.Path(f"/proc/{caller}").exists())
+        wait_for("the pod to be gone", lambda: self.now(pod) is None)
+
     # ---- what cannot be ----
     def assert_cannot_dump(self, task, pod, why):
         """The pod runs on as if nothing had been."""

@@ -59,6 +59,7 @@ void PodAgent::Execute(const v1::ToAgent& command) {
     let_.insert(command.pod().uid());
     return containers_.Ring(options_.node);
   }
+  if (command.has_refuse_start()) return;  // in this world who waits for a pod goes with it
   const TaskId id = TaskIdOf(command.task());
   if (command.has_forget()) return Forget(id);
   const bool makes = command.has_launch() || command.has_restore();

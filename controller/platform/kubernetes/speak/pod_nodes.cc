@@ -181,6 +181,7 @@ absl::Status PodNodes::OnConnected(const NodeId& node, const v1::Hello& hello) {
       task.leaving.reset();  // the engine orders anew what it wants
       if (std::exchange(task.ending, std::nullopt)) task.unwanted = false;
       task.told.reset();
+      task.told_in_vain.reset();
     }
     TakeAll(node, *told.mutable_tasks());
     TakeHosted();
@@ -283,6 +284,7 @@ void PodNodes::Round(const ClusterNow& cluster, Time now) {
     Observe(cluster);
     OrderHeldEnds(to_agents, to_engine);
     OrderStarts(now, to_agents);
+    RefuseStarts(now, to_agents);
     OrderEnds(now, to_agents);
     LetStart(cluster.plain, to_agents);
     others = others_;
@@ -415,6 +417,19 @@ void PodNodes::OrderStarts(Time now, Orders& orders) {
                        task.pod->next.how != How::kNotYet && connected_.contains(task.node) &&
                        !replaced_.contains({task.node, id}) && !AnEarlierOneMayLive(id, task);
     if (waits && IsDue(task.told, now)) orders.emplace_back(task.node, StartOf(*task.pod));
+  }
+}
+
+// That are no tasks to their agents, and will not be. Their containers may wait for that.
+void PodNodes::RefuseStarts(Time now, Orders& orders) {
+  for (auto& [id, task] : hosted_) {
+    const bool in_vain = task.pod && task.pod->leaves && !task.pod->is_over() && !IsKnown(task.phase) &&
+                         !task.told && connected_.contains(task.node);
+    if (!in_vain || !IsDue(task.told_in_vain, now)) continue;
+    v1::ToAgent command;
+    command.mutable_refuse_start();
+    SetPod(task.pod->pod, task.uid, command);
+    orders.emplace_back(task.node, std::move(command));
   }
 }
 

@@ -65,11 +65,12 @@ class PodNodes final : public PodSpeaker {
     // An order to end it, held back until its pod is being deleted: the agent cannot take it back, and a
     // budget may be in the way.
     std::optional<v1::ToAgent> ending;
-    bool news = false;           // of that, the engine has not heard yet
-    int64_t refused = 0;         // the last such order that was refused,
-    std::string why_refused;     // and why
-    std::optional<Time> told;    // when its agent was last told what is still to be told
-    std::optional<Time> failed;  // when it was first seen that it cannot be started
+    bool news = false;                 // of that, the engine has not heard yet
+    int64_t refused = 0;               // the last such order that was refused,
+    std::string why_refused;           // and why
+    std::optional<Time> told;          // when its agent was last told what is still to be told
+    std::optional<Time> told_in_vain;  // when its agent was last told that its containers wait in vain
+    std::optional<Time> failed;        // when it was first seen that it cannot be started
   };
   // A task of an agent's whose pod went, and whose name another pod has by now.
   struct Replaced {
@@ -103,6 +104,7 @@ class PodNodes final : public PodSpeaker {
   void TakeHosted() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Observe(const ClusterNow& cluster) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OrderStarts(Time now, Orders& orders) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RefuseStarts(Time now, Orders& orders) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Of the same job, whose start is not recorded, so that the engine does not know of it: its pod was deleted
   // before its agent said that it begins, or while it was told so.
   bool AnEarlierOneMayLive(const TaskId& id, const Hosted& task) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

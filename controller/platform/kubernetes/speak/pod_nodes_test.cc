@@ -307,6 +307,29 @@ TEST_F(PodNodesTest, AgainIfNothingIsHeardOfIt) {
   Round();
   EXPECT_THAT(agents_.orders, SizeIs(2));
 }
+TEST_F(PodNodesTest, APodThatIsDeletedBeforeItIsATaskIsRefused) {
+  AddPod(2, How::kNotYet);
+  Round();
+  ASSERT_TRUE(Connect().ok());
+  Round();
+  EXPECT_THAT(agents_.orders, IsEmpty());
+  now_.tasks.front().leaves = true;
+  Round();
+  Round();
+  ASSERT_THAT(agents_.orders, SizeIs(1));
+  EXPECT_TRUE(agents_.orders.front().second.has_refuse_start());
+  EXPECT_EQ(agents_.orders.front().second.pod().uid(), now_.tasks.front().uid);
+}
+TEST_F(PodNodesTest, NotOneThatItsAgentMayHaveMadeATaskAlready) {
+  AddPod();
+  Round();
+  ASSERT_TRUE(Connect().ok());
+  Round();
+  agents_.orders.clear();
+  now_.tasks.front().leaves = true;
+  Round();
+  EXPECT_THAT(agents_.orders, IsEmpty());
+}
 TEST_F(PodNodesTest, APodThatIsOverIsNotStarted) {
   AddPod().succeeded = true;
   Round();
@@ -705,7 +728,8 @@ TEST_F(PodNodesTest, APodThatIsBeingDeletedIsNotStarted) {
   Round();
   ASSERT_TRUE(Connect().ok());
   Round();
-  EXPECT_THAT(agents_.orders, IsEmpty());
+  ASSERT_THAT(agents_.orders, SizeIs(1));
+  EXPECT_TRUE(agents_.orders.front().second.has_refuse_start());
 }
 
 // ---- Budgets. ----
@@ -886,13 +910,14 @@ TEST_F(OtherPodTest, ThatTheClusterHasEndedItIsTold) {
   EXPECT_EQ(heard_.TheReport().phase(), v1::LOST);
 }
 TEST_F(OtherPodTest, ThatItWasEndedAsOrderedIsTold) {
-  Round();
   Kill();
+  Round();
   heard_.reports.clear();
   now_.tasks.front().disrupted = true;
   Round();
-  EXPECT_EQ(heard_.TheReport().phase(), v1::EXITED);
-  EXPECT_EQ(heard_.TheReport().exit_code(), 143);
+  const v1::TaskReport report = heard_.TheReport();
+  EXPECT_EQ(report.phase(), v1::EXITED);
+  EXPECT_EQ(report.exit_code(), 143);
 }
 TEST_F(OtherPodTest, ItsEndIsTold) {
   Round();

@@ -700,6 +700,19 @@ TEST_F(OneRoundTest, EvictionsComeBeforeWhatOnlyTells) {
       ElementsAre("POST /api/v1/namespaces/d/pods/a/eviction", "POST /api/v1/namespaces/d/pods/b/eviction",
                   "PATCH /api/v1/namespaces/d/pods/a", "PATCH /api/v1/namespaces/d/pods/b"));
 }
+TEST_F(OneRoundTest, APodThatItsJobDoesNotCountIsNotPatchedAgain) {
+  AddNumbered("c", {{"metadata", {{"finalizers", {"batch.kubernetes.io/job-tracking"}}}},
+                    {"spec", {{"nodeName", "n1"}}},
+                    {"status", {{"phase", "Running"}}}});
+  transport_.Add({.kind = Fault::Kind::kAnswer, .path = "c/eviction", .times = 1000, .code = 503});
+  engine_.at_once = true;
+  Round();
+  EXPECT_THAT(Asked("pods/c"),
+              ElementsAre("PATCH /api/v1/namespaces/d/pods/c", "POST /api/v1/namespaces/d/pods/c/eviction"));
+  clock_.Advance(std::chrono::seconds(5));
+  Round();
+  EXPECT_THAT(Asked("pods/c"), ElementsAre("POST /api/v1/namespaces/d/pods/c/eviction"));
+}
 TEST_F(OneRoundTest, WithoutAServerItEnds) {
   transport_.Add({.path = "/eviction", .times = 1000});
   DesiredState desired;

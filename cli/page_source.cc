@@ -146,6 +146,9 @@ absl::Status PageSource::ListNodes(const v1::ListNodesRequest& request, v1::List
 absl::Status PageSource::Site(const v1::Empty& request, v1::SiteInfo& response) {
   return Ask(questions_, &Stub::Site, request, response);
 }
+absl::Status PageSource::ListTrends(const v1::Empty& request, v1::TrendsResponse& response) {
+  return Ask(questions_, &Stub::ListTrends, request, response);
+}
 absl::Status PageSource::ShowPolicy(const v1::Empty& request, v1::PolicyInForce& response) {
   return Ask(questions_, &Stub::ShowPolicy, request, response);
 }

@@ -14,6 +14,7 @@
 #include "model/job.h"
 #include "model/lifecycle.h"
 #include "model/plan.h"
+#include "model/trends.h"
 
 namespace siding {
 
@@ -129,6 +130,7 @@ struct JobsForgotten {
   std::vector<JobId> jobs;
   JobId last_job;  // the highest number so far: none is given twice
   Tally tally;     // of all that have ever been forgotten, these included
+  Trends trends;   // also
 };
 // The journal is a copy that was put back: jobs may have been submitted after it was made.
 struct JournalRestored {

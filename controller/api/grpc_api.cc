@@ -137,6 +137,7 @@ GrpcApi::GrpcApi(ApiService& api, const Identities& identities, const ServiceLim
   Add("Uncordon", &ApiService::Uncordon);
   Add("Lose", &ApiService::Lose);
   Add("Site", &ApiService::Site);
+  Add("ListTrends", &ApiService::ListTrends);
   Add("ShowPolicy", &ApiService::ShowPolicy);
   Add("ReloadPolicy", &ApiService::ReloadPolicy);
   Add("Backup", &ApiService::Backup);

@@ -12,6 +12,7 @@
 #include "common/mutex.h"
 #include "common/status.h"
 #include "controller/api/action_view.h"
+#include "controller/api/trend_views.h"
 #include "controller/api/views.h"
 #include "controller/engine/decide/plan_record.h"
 #include "controller/wire/wire.h"
@@ -517,6 +518,15 @@ absl::Status ApiService::Site(const ApiCall& call, const v1::Empty*, v1::SiteInf
   const Caller caller = CallerOf(call);
   if (caller.uid != kNobody) response->set_user(caller.user);
   response->set_is_operator(caller.is_operator);
+  return absl::OkStatus();
+}
+
+absl::Status ApiService::ListTrends(const ApiCall&, const v1::Empty*, v1::TrendsResponse* response) {
+  // All who can connect may read what the metrics add up, too.
+  const Time now = engine_.Now();
+  Trends trends;
+  engine_.Read([&](const ClusterState& state) { trends = TrendsOf(state, now); });
+  *response = ShowTrends(trends);
   return absl::OkStatus();
 }
 

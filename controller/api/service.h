@@ -58,6 +58,7 @@ class ApiService final {
   absl::Status Uncordon(const ApiCall&, const v1::NodeRef*, v1::Empty*);
   absl::Status Lose(const ApiCall&, const v1::NodeRef*, v1::Empty*);
   absl::Status Site(const ApiCall&, const v1::Empty*, v1::SiteInfo*);
+  absl::Status ListTrends(const ApiCall&, const v1::Empty*, v1::TrendsResponse*);
   absl::Status ShowPolicy(const ApiCall&, const v1::Empty*, v1::PolicyInForce*);
   absl::Status ReloadPolicy(const ApiCall&, const v1::Empty*, v1::PolicyReloaded*);
   absl::Status Backup(const ApiCall&, const v1::Empty*, const Sink<v1::BackupPart>&);

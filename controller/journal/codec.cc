@@ -52,6 +52,13 @@ static void from_json(const json& j, HandVerb& v) {
   v = *parsed;
 }
 
+static void to_json(json& j, LossBy v) { j = ToString(v); }
+static void from_json(const json& j, LossBy& v) {
+  auto parsed = ParseLossBy(j.get<std::string>());
+  if (!parsed) throw std::invalid_argument("unknown kind of loss '" + j.get<std::string>() + "'");
+  v = *parsed;
+}
+
 static void to_json(json& j, CheckpointState v) { j = ToString(v); }
 static void from_json(const json& j, CheckpointState& v) {
   auto parsed = ParseCheckpointState(j.get<std::string>());
@@ -211,7 +218,11 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Noted, text, rank)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(TasksChanged, nodes, first_rank)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Tally, met, missed, refused, preemptions, lost_node_seconds,
                                                 damaged_checkpoints, gpu_states_lost, restarts)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobsForgotten, jobs, last_job, tally)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ImageWrites, images, bytes, took)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Trend, met, missed, refused, preemptions, lost_node_ms,
+                                                releases, writes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Trends, hours, days)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobsForgotten, jobs, last_job, tally, trends)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JournalRestored, copied, last_job)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(BecamePreemptible, why)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobHeld, held, by_operator, by)

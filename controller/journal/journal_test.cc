@@ -98,6 +98,17 @@ JobMoved FullMove() {
   return move;
 }
 
+Trends FullTrends() {
+  const Trend trend{1,
+                    2,
+                    3,
+                    4,
+                    {{LossBy::kSuspend, 5}, {LossBy::kFailure, 9}},
+                    {{-3, 10}, {0, 11}},
+                    {{Tier::kLocal, {12, Bytes{13}, 14us}}}};
+  return {{{FromMicros(15), trend}}, {{FromMicros(16), trend}}};
+}
+
 // One of each kind, every field set.
 std::vector<EventBody> EveryBody() {
   return {
@@ -111,7 +122,7 @@ std::vector<EventBody> EveryBody() {
       NodeCordoned{NodeId("n"), false},
       Noted{"text", 3},
       TasksChanged{{NodeId("n")}, 65536},
-      JobsForgotten{{JobId(1), JobId(2)}, JobId(9), {1, 2, 3, 4, 5.5, 6, 7}},
+      JobsForgotten{{JobId(1), JobId(2)}, JobId(9), {1, 2, 3, 4, 5.5, 6, 7}, FullTrends()},
       JournalRestored{7, JobId(1000)},
       NodeLost{NodeId("n"), false, "ada"},
       TasksGone{NodeId("n")},

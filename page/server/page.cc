@@ -114,6 +114,7 @@ absl::StatusOr<std::string> Page::Tell(const Question& question) {
   if (const auto* of = std::get_if<ListCheckpoints>(&what))
     return Call(&Source::ListCheckpoints, of->request);
   if (std::holds_alternative<ListNodes>(what)) return Call(&Source::ListNodes, v1::ListNodesRequest());
+  if (std::holds_alternative<ListTrends>(what)) return Call(&Source::ListTrends, v1::Empty());
   if (std::holds_alternative<ShowPolicy>(what)) return Call(&Source::ShowPolicy, v1::Empty());
   return Call(&Source::Site, v1::Empty());
 }

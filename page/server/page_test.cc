@@ -321,6 +321,7 @@ class AwaySource final : public Source {
   }
   absl::Status ListNodes(const v1::ListNodesRequest&, v1::ListNodesResponse&) override { return Answer(); }
   absl::Status Site(const v1::Empty&, v1::SiteInfo&) override { return Answer(); }
+  absl::Status ListTrends(const v1::Empty&, v1::TrendsResponse&) override { return Answer(); }
   absl::Status ShowPolicy(const v1::Empty&, v1::PolicyInForce&) override { return Answer(); }
   absl::StatusOr<int64_t> NewestEvent() override {
     if (!answer.ok()) return answer;

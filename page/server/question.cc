@@ -275,18 +275,18 @@ Answer ReadPath(const HttpRequest& request, const std::vector<std::string>& path
     if (first == "checkpoints") return ReadCheckpoints(query);
     if (first == "plan") return ReadPlan(query);
     if (first == "events") return ReadEvents(request, query);
-    const std::map<std::string, Question> plain{
-        {"nodes", {ListNodes{}, ""}}, {"site", {ShowSite{}, ""}}, {"policy", {ShowPolicy{}, ""}}};
+    const std::map<std::string, Question> plain{{"nodes", {ListNodes{}, ""}},
+                                                {"site", {ShowSite{}, ""}},
+                                                {"trends", {ListTrends{}, ""}},
+                                                {"policy", {ShowPolicy{}, ""}}};
     if (const auto found = plain.find(first); found != plain.end()) {
       if (auto refusal = query.Take({})) return *refusal;
       return found->second;
     }
   }
-  return Refusal{
-      404,
-      absl::StrCat(
-          "'", Cut(request.path), "' is not known; expected ", kRoot,
-          "jobs, jobs/ID, jobs/ID/plans, jobs/changes, plan, nodes, checkpoints, events, policy or site")};
+  return Refusal{404, absl::StrCat("'", Cut(request.path), "' is not known; expected ", kRoot,
+                                   "jobs, jobs/ID, jobs/ID/plans, jobs/changes, plan, nodes, checkpoints, "
+                                   "events, trends, policy or site")};
 }
 
 // A picture, a form or a link of another site's page, which has no Origin: a question that it cannot read

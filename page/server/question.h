@@ -31,6 +31,7 @@ struct ListCheckpoints {
 };
 struct ListNodes {};
 struct ShowSite {};
+struct ListTrends {};
 struct ShowPolicy {};
 struct FollowEvents {
   std::optional<int64_t> after;  // none: from now on
@@ -38,7 +39,7 @@ struct FollowEvents {
 
 struct Question {
   std::variant<ListJobs, ListJobChanges, ExplainJob, PlanRequest, ListCheckpoints, ListNodes, ShowSite,
-               ShowPolicy, FollowEvents>
+               ListTrends, ShowPolicy, FollowEvents>
       what;
   // The same for all that ask the same.
   std::string key;

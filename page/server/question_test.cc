@@ -33,6 +33,7 @@ TEST(QuestionTest, AddressesThatThereAre) {
   Asked<ListJobs>(Get("/api/v1/jobs"));
   Asked<ListNodes>(Get("/api/v1/nodes"));
   Asked<ShowSite>(Get("/api/v1/site"));
+  Asked<ListTrends>(Get("/api/v1/trends"));
   Asked<ShowPolicy>(Get("/api/v1/policy"));
   EXPECT_THAT(Asked<ListJobs>(Get("/api/v1/jobs/17")).request.ids(), ElementsAre(17));
   EXPECT_EQ(Asked<ExplainJob>(Get("/api/v1/jobs/17/plans")).request.id(), 17);

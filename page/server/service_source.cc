@@ -33,6 +33,10 @@ absl::Status ServiceSource::ListNodes(const v1::ListNodesRequest& request, v1::L
 absl::Status ServiceSource::Site(const v1::Empty& request, v1::SiteInfo& response) {
   return Call(&ApiService::Site, request, response);
 }
+absl::Status ServiceSource::ListTrends(const v1::Empty& request, v1::TrendsResponse& response) {
+  return Call(&ApiService::ListTrends, request, response);
+}
+
 absl::Status ServiceSource::ShowPolicy(const v1::Empty& request, v1::PolicyInForce& response) {
   return Call(&ApiService::ShowPolicy, request, response);
 }

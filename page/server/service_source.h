@@ -26,6 +26,7 @@ class ServiceSource final : public Source {
                                v1::ListCheckpointsResponse& response) override;
   absl::Status ListNodes(const v1::ListNodesRequest& request, v1::ListNodesResponse& response) override;
   absl::Status Site(const v1::Empty& request, v1::SiteInfo& response) override;
+  absl::Status ListTrends(const v1::Empty& request, v1::TrendsResponse& response) override;
   absl::Status ShowPolicy(const v1::Empty& request, v1::PolicyInForce& response) override;
   absl::StatusOr<int64_t> NewestEvent() override { return api_.NewestEvent(); }
   absl::StatusOr<Part> EventsAfter(int64_t after, Duration wait) override;

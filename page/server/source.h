@@ -28,6 +28,7 @@ class Source {
                                        v1::ListCheckpointsResponse& response) = 0;
   virtual absl::Status ListNodes(const v1::ListNodesRequest& request, v1::ListNodesResponse& response) = 0;
   virtual absl::Status Site(const v1::Empty& request, v1::SiteInfo& response) = 0;
+  virtual absl::Status ListTrends(const v1::Empty& request, v1::TrendsResponse& response) = 0;
   virtual absl::Status ShowPolicy(const v1::Empty& request, v1::PolicyInForce& response) = 0;
 
   // ---- Events, one call at a time, beside the questions. ----

@@ -37,6 +37,7 @@ class StandbySource final : public Source {
   }
   absl::Status ListNodes(const v1::ListNodesRequest&, v1::ListNodesResponse&) override { return Refusal(); }
   absl::Status Site(const v1::Empty&, v1::SiteInfo&) override { return Refusal(); }
+  absl::Status ListTrends(const v1::Empty&, v1::TrendsResponse&) override { return Refusal(); }
   absl::Status ShowPolicy(const v1::Empty&, v1::PolicyInForce&) override { return Refusal(); }
   absl::StatusOr<int64_t> NewestEvent() override { return Refusal(); }
   absl::StatusOr<Part> EventsAfter(int64_t, Duration) override { return Refusal(); }

@@ -42,6 +42,7 @@ TABLE = {
     "Siding/Uncordon": ({"name": "n1"}, PERMISSION_DENIED),
     "Siding/Lose": ({"name": "n1"}, PERMISSION_DENIED),
     "Siding/Site": ({}, OK),
+    "Siding/ListTrends": ({}, OK),
     "Siding/ShowPolicy": ({}, OK),
     "Siding/ReloadPolicy": ({}, PERMISSION_DENIED),
     "Siding/Backup": ({}, PERMISSION_DENIED),

@@ -10,6 +10,8 @@ namespace siding {
 namespace {
 
 constexpr size_t kPurgedAtOnce = 500;
+// What is recorded then says what happened in each hour and day that is kept: up to a hundred kilobytes.
+constexpr Duration kPurgeAgain = std::chrono::seconds(30);
 // After an error, such as a full disk, it is not tried again at every tick.
 constexpr Duration kCompactAgain = std::chrono::minutes(1);
 constexpr Duration kLookForFailed = std::chrono::minutes(1);
@@ -36,13 +38,17 @@ void EndedJobs::ExpireFailed() {
 }
 
 std::vector<JobId> EndedJobs::PurgeEnded() {
-  if (!platform_.manager().empty() && !state_.queue.seen) return {};
+  const Time now = clock_.Now();
+  if (now < purge_not_before_ || (!platform_.manager().empty() && !state_.queue.seen)) return {};
   std::vector<JobId> jobs = Purgeable();
   if (jobs.empty()) return {};
-  JobsForgotten forgotten{jobs, state_.last_job, state_.forgotten};
+  if (jobs.size() < kPurgedAtOnce) purge_not_before_ = now + kPurgeAgain;
+  JobsForgotten forgotten{jobs, state_.last_job, state_.forgotten, state_.forgotten_trends};
   for (const JobId& id : forgotten.jobs) {
     AddTo(forgotten.tally, state_.jobs.at(id));
+    Add(forgotten.trends, state_.jobs.at(id).trends);
   }
+  Trim(forgotten.trends, now);
   recorder_.Record(JobId(), std::move(forgotten));
   return jobs;
 }

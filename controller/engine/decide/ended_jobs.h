@@ -46,6 +46,7 @@ class EndedJobs {
   const ManagerView& manager_;
   Recorder& recorder_;
   Agenda& agenda_;
+  Time purge_not_before_;
   Time compact_not_before_;
   Time expire_failed_at_;
 };

@@ -33,6 +33,11 @@ class RetentionTest : public EngineTest {
     engine_->Read([&](const ClusterState& state) { known = state.jobs.contains(id); });
     return known;
   }
+  Trends TrendsNow() {
+    Trends trends;
+    engine_->Read([&](const ClusterState& state) { trends = TrendsOf(state, clock_.Now()); });
+    return trends;
+  }
   std::string Text() {
     std::string text;
     engine_->Read([&](const ClusterState& state) { text = StateText(state); });
@@ -88,6 +93,23 @@ TEST_F(RetentionTest, ItIsRememberedThatAJobIsForgotten) {
   const std::string before = Text();
   StartController();
   EXPECT_EQ(Text(), before);
+}
+
+TEST_F(RetentionTest, WhatItHasAddedUpToIsNotForgotten) {
+  const JobId job = Submit(Batch());
+  Settle();
+  ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+  Settle();
+  cluster_.Exit(job, 0, 0);
+  Settle();
+  const Trends before = TrendsNow();
+  ASSERT_THAT(before.days, testing::SizeIs(1));
+  EXPECT_EQ(before.days.begin()->second.writes.at(Tier::kShared).images, 1);
+  Pass(1h);
+  ASSERT_FALSE(Known(job));
+  EXPECT_EQ(TrendsNow(), before);
+  StartController();
+  EXPECT_EQ(TrendsNow(), before);
 }
 
 TEST_F(RetentionTest, ItsCheckpointsGoWithIt) {

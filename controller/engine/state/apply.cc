@@ -1,5 +1,6 @@
 // Apply(): how each event changes the durable state. Nothing else does.
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -102,9 +103,63 @@ bool EndsSave(JobEvent event) {
   }
 }
 
+// Nothing: it does not leave its nodes by this.
+std::optional<LossBy> LeavesBy(const JobRecord& job, const JobMoved& e) {
+  switch (e.event) {
+    case JobEvent::kFrozen:
+      return LossBy::kSuspend;
+    case JobEvent::kCommit:
+      return job.current.keep_running ? std::nullopt : std::optional(LossBy::kCheckpoint);
+    case JobEvent::kReleased:
+    case JobEvent::kRequeued:
+    case JobEvent::kRestartNeeded:
+    case JobEvent::kRestoreFailed:
+      if (job.running_since == Time{}) return std::nullopt;  // it had left before
+      return job.state == JobState::kCommitting ? LossBy::kCheckpoint
+             : job.state == JobState::kSaving   ? LossBy::kApp
+             : job.state == JobState::kKilling  ? LossBy::kKill
+                                                : LossBy::kFailure;
+    default:
+      return std::nullopt;
+  }
+}
+
+// Before it is done: the order under way has freed the nodes by this.
+bool FreesNodes(const JobRecord& job, JobEvent event) {
+  switch (job.state) {
+    case JobState::kSuspending:
+      return event == JobEvent::kFrozen;
+    case JobState::kCommitting:
+    case JobState::kSaving:
+    case JobState::kKilling:
+      // One that is frozen has given them up already.
+      return (event == JobEvent::kReleased || event == JobEvent::kRequeued) && !job.current.keep_running &&
+             !job.in_ram;
+    default:
+      return false;
+  }
+}
+
+Tally TallyOf(const DurableState& state, JobId id) {
+  Tally tally;
+  if (const auto job = state.jobs.find(id); job != state.jobs.end()) AddTo(tally, job->second);
+  return tally;
+}
+
+void AddDifference(Trend& trend, const Tally& before, const Tally& after, LossBy by) {
+  trend.met += after.met - before.met;
+  trend.missed += after.missed - before.missed;
+  trend.refused += after.refused - before.refused;
+  trend.preemptions += after.preemptions - before.preemptions;
+  const int64_t lost_ms = std::llround(1000 * (after.lost_node_seconds - before.lost_node_seconds));
+  if (lost_ms != 0) trend.lost_node_ms[by] += lost_ms;
+}
+
 class Applier {
  public:
-  Applier(DurableState& state, const Event& event) : state_(state), event_(event) {}
+  // `trend`: what the event adds to it, beside what shows in the job's tally.
+  Applier(DurableState& state, const Event& event, Trend& trend)
+      : state_(state), event_(event), trend_(trend) {}
 
   void operator()(const JobSubmitted& e) { Create(e.spec, e.request_key); }
 
@@ -224,6 +279,7 @@ class Applier {
     for (const JobId& id : e.jobs) Forget(id);
     state_.last_job = std::max(state_.last_job, e.last_job);
     state_.forgotten = e.tally;
+    state_.forgotten_trends = e.trends;
   }
 
   void operator()(const JournalRestored& e) {
@@ -245,6 +301,9 @@ class Applier {
     if (!next) return;
     const CheckpointId under_way = job.current.checkpoint;
     if (e.gpu_state_lost) ++job.gpu_states_lost;
+    job.left_by = LeavesBy(job, e).value_or(job.left_by);
+    if (FreesNodes(job, e.event) && job.current.predicted != Time{})
+      ++trend_.releases[RatioStep(event_.at - job.ordered_at, job.current.predicted - job.ordered_at)];
     Move(job, e);
     if (IsCheckpointing(job.state) && !IsCheckpointing(*next)) AbandonCheckpoint(job, under_way);
     job.state = *next;
@@ -360,6 +419,7 @@ class Applier {
 
   void Order(JobRecord& job, const JobMoved& e) {
     job.ordered_as = ++job.order;
+    job.ordered_at = event_.at;
     job.current = e;
     if (e.request != JobId()) {
       job.displaced_by = e.request;
@@ -501,6 +561,8 @@ class Applier {
     checkpoint.digests = e.digests;
     checkpoint.stopped = e.stopped;
     checkpoint.exited = job.exited;
+    const Duration took = event_.at - checkpoint.created - job.current.notice;
+    Add(trend_, {.writes = {{checkpoint.tier, {1, checkpoint.bytes, std::max(Duration(0), took)}}}});
     job.checkpoints.push_back(checkpoint.id);
     job.durable_at = checkpoint.created;
     job.restore_failures = 0;
@@ -571,6 +633,7 @@ class Applier {
 
   DurableState& state_;
   const Event& event_;
+  Trend& trend_;
 };
 
 }  // namespace
@@ -608,6 +671,13 @@ void AddTo(Tally& tally, const JobRecord& job) {
   }
 }
 
+Trends TrendsOf(const DurableState& state, Time now) {
+  Trends trends = state.forgotten_trends;
+  for (const auto& [id, job] : state.jobs) Add(trends, job.trends);
+  Trim(trends, now);
+  return trends;
+}
+
 std::vector<CheckpointId> UsableImages(const DurableState& state, const JobRecord& job) {
   std::vector<CheckpointId> usable = job.checkpoints;
   std::erase_if(usable, [&](const CheckpointId& id) {
@@ -640,8 +710,18 @@ Resumption ResumptionOf(const DurableState& state, const JobRecord& job) {
 
 void Apply(DurableState& state, const Event& event) {
   state.last_seq = std::max(state.last_seq, event.seq);
-  std::visit(Applier(state, event), event.body);
-  if (const auto job = state.jobs.find(event.job); job != state.jobs.end()) state.index.Update(job->second);
+  Trend trend;
+  const Tally before = TallyOf(state, event.job);
+  std::visit(Applier(state, event, trend), event.body);
+  const auto found = state.jobs.find(event.job);
+  if (found == state.jobs.end()) return;
+  JobRecord& job = found->second;
+  AddDifference(trend, before, TallyOf(state, event.job), job.left_by);
+  if (trend != Trend()) {
+    Add(job.trends, event.at, trend);
+    Trim(job.trends, event.at);
+  }
+  state.index.Update(job);
 }
 
 }  // namespace siding

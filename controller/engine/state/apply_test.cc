@@ -289,5 +289,173 @@ TEST_F(ApplyTest, WhoMakesWayForARequestIsPreempted) {
   EXPECT_EQ(job().preemptions, 1);
 }
 
+// ---- What happened by hour and by day. ----
+
+class TrendTest : public ApplyTest {
+ protected:
+  TrendTest() {
+    FeedPlace();
+    Feed(JobEvent::kStarted);
+  }
+  // Takes as long as it was to, and twice as long.
+  void FeedOrder(JobEvent event, bool keep_running = false) {
+    JobMoved order;
+    order.event = event;
+    order.request = JobId(2);
+    order.checkpoint = CheckpointId("1.1");
+    order.keep_running = keep_running;
+    order.predicted = now_ + 1s + 10s;
+    Feed(order);
+  }
+  void FeedCommit() {
+    JobMoved commit;
+    commit.event = JobEvent::kCommit;
+    commit.bytes = Bytes{1000};
+    Feed(commit, 8s);
+  }
+  // So far, of the whole of it.
+  Trend Sum() {
+    Trend sum;
+    for (const auto& [at, trend] : TrendsOf(state_, now_).hours) Add(sum, trend);
+    return sum;
+  }
+  int64_t LostBy(LossBy by) { return Sum().lost_node_ms[by]; }
+};
+
+TEST_F(TrendTest, AFreezeIsCountedWhenTheNodesAreFree) {
+  FeedOrder(JobEvent::kOrderSuspend);
+  EXPECT_EQ(Sum(), Trend());
+  Feed(JobEvent::kFrozen, 10s);
+  EXPECT_EQ(Sum().preemptions, 1);
+  EXPECT_EQ(Sum().releases, (std::map<int, int64_t>{{0, 1}}));
+}
+TEST_F(TrendTest, TwiceAsLongAsPredictedIsAnOctaveUp) {
+  FeedOrder(JobEvent::kOrderKill);
+  Feed(JobEvent::kReleased, 20s);
+  EXPECT_EQ(Quantile(Sum().releases, 0.5), 2);
+}
+TEST_F(TrendTest, ADumpCountsFromItsOrderAndNotFromItsCommit) {
+  FeedOrder(JobEvent::kOrderDump);
+  FeedCommit();
+  Feed(JobEvent::kReleased, 12s);
+  EXPECT_EQ(Quantile(Sum().releases, 0.5), 2);
+}
+TEST_F(TrendTest, OneThatGoesOnFreesNoNodes) {
+  FeedOrder(JobEvent::kOrderDump, true);
+  FeedCommit();
+  Feed(JobEvent::kContinued);
+  EXPECT_TRUE(Sum().releases.empty());
+}
+TEST_F(TrendTest, AnOrderThatFailedFreesNone) {
+  FeedOrder(JobEvent::kOrderDump);
+  Feed(JobEvent::kDumpFailed);
+  EXPECT_EQ(Sum(), Trend());
+}
+TEST_F(TrendTest, AnImageIsCountedWhenItCounts) {
+  FeedOrder(JobEvent::kOrderDump);
+  FeedCommit();
+  EXPECT_TRUE(Sum().writes.empty());
+  Feed(JobEvent::kReleased, 2s);
+  EXPECT_EQ(Sum().writes, (std::map<Tier, ImageWrites>{{Tier::kShared, {1, Bytes{1000}, 10s}}}));
+}
+TEST_F(TrendTest, TheTimeOfANoticeIsNotThatOfTheDisk) {
+  JobMoved order;
+  order.event = JobEvent::kOrderDump;
+  order.checkpoint = CheckpointId("1.1");
+  order.notice = 5s;
+  Feed(order);
+  FeedCommit();
+  Feed(JobEvent::kReleased, 2s);
+  EXPECT_EQ(Sum().writes.at(Tier::kShared).took, 5s);
+}
+TEST_F(TrendTest, WhatAFrozenJobLostIsKnownWhenItGoesOn) {
+  FeedOrder(JobEvent::kOrderSuspend);
+  Feed(JobEvent::kFrozen);
+  Feed(JobEvent::kOrderResume, 30s);
+  Feed(JobEvent::kThawed, 0s);
+  EXPECT_EQ(LostBy(LossBy::kSuspend), 2 * 30'000);
+}
+TEST_F(TrendTest, WhatOneInAnImageLost) {
+  FeedOrder(JobEvent::kOrderDump);
+  FeedCommit();
+  Feed(JobEvent::kReleased, 0s);
+  FeedPlace("1.1");
+  Feed(JobEvent::kRestored, 9s);
+  EXPECT_EQ(LostBy(LossBy::kCheckpoint), 2 * 10'000);
+}
+TEST_F(TrendTest, WhatAKillLost) {
+  FeedOrder(JobEvent::kOrderKill);
+  Feed(JobEvent::kRequeued, 9s);
+  EXPECT_EQ(LostBy(LossBy::kKill), 2 * 10'000) << "since it was started";
+  FeedPlace();
+  Feed(JobEvent::kStarted, 4s);
+  EXPECT_EQ(LostBy(LossBy::kKill), 2 * 15'000) << "and until it was again";
+}
+TEST_F(TrendTest, WhatAFailureLost) {
+  Feed(JobEvent::kRestartNeeded, 7s);
+  EXPECT_EQ(LostBy(LossBy::kFailure), 2 * 7'000);
+}
+TEST_F(TrendTest, ARestoreThatFailsMeanwhileIsNotWhatItWasLostBy) {
+  FeedOrder(JobEvent::kOrderDump);
+  FeedCommit();
+  Feed(JobEvent::kReleased, 0s);
+  FeedPlace("1.1");
+  Feed(JobEvent::kRestoreFailed);
+  FeedPlace("1.1");
+  Feed(JobEvent::kRestored);
+  EXPECT_EQ(LostBy(LossBy::kFailure), 0);
+  EXPECT_EQ(LostBy(LossBy::kCheckpoint), 2 * 4'000) << "from the commit on";
+}
+TEST_F(TrendTest, OneThatGoesThroughRamFreesItsNodesOnce) {
+  FeedOrder(JobEvent::kOrderSuspend);
+  Feed(JobEvent::kFrozen, 10s);
+  FeedOrder(JobEvent::kOrderDump);
+  FeedCommit();
+  Feed(JobEvent::kReleased, 60s);
+  EXPECT_EQ(Sum().releases, (std::map<int, int64_t>{{0, 1}}));
+}
+TEST_F(TrendTest, WhatHappensLaterIsOfALaterHour) {
+  FeedOrder(JobEvent::kOrderSuspend);
+  Feed(JobEvent::kFrozen, 10s);
+  Feed(JobEvent::kOrderResume, 3h);
+  Feed(JobEvent::kThawed, 0s);
+  const Trends trends = TrendsOf(state_, now_);
+  ASSERT_EQ(trends.hours.size(), 2u);
+  EXPECT_EQ(trends.hours.begin()->second.preemptions, 1);
+  EXPECT_EQ(trends.hours.rbegin()->second.lost_node_ms.at(LossBy::kSuspend), 2 * 3 * 3'600'000);
+}
+
+class DeadlineTrendTest : public TrendTest {
+ protected:
+  // Starts it so long after its deadline.
+  void StartRequest(Duration late) {
+    state_ = ClusterState();
+    JobSpec spec;
+    spec.kind = JobKind::kOnDemand;
+    spec.start_by = now_ + 10s - late;
+    Feed(JobSubmitted{spec});
+    FeedPlace();
+    Feed(JobEvent::kStarted, 8s);
+  }
+};
+
+TEST_F(DeadlineTrendTest, OneThatWasMet) {
+  StartRequest(-1s);
+  EXPECT_EQ(Sum().met, 1);
+  EXPECT_EQ(Sum().missed, 0);
+}
+TEST_F(DeadlineTrendTest, OneThatWasMissed) {
+  StartRequest(1s);
+  EXPECT_EQ(Sum().met, 0);
+  EXPECT_EQ(Sum().missed, 1);
+}
+TEST_F(DeadlineTrendTest, ARequestThatWasRefused) {
+  state_ = ClusterState();
+  JobSpec spec;
+  spec.kind = JobKind::kOnDemand;
+  Feed(RequestRefused{spec, {.feasible = false}, ""});
+  EXPECT_EQ(Sum().refused, 1);
+}
+
 }  // namespace
 }  // namespace siding

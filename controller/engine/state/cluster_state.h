@@ -89,6 +89,7 @@ struct JobRecord {
 
   // The order under way (kSuspending .. kKilling), as recorded with it.
   JobMoved current;
+  Time ordered_at;
   // Where that is to end what had not begun: what it goes back to if the order is withdrawn.
   struct Beginning {
     JobState state;  // kStarting, kRestoring
@@ -103,7 +104,9 @@ struct JobRecord {
   bool in_ram = false;             // frozen: also while it is being dumped; holds its memory and nothing else
   std::optional<Time> stopped_at;  // while it is not running after having run
   double lost_node_seconds = 0;
-  int damaged_checkpoints = 0;  // ever found
+  LossBy left_by = LossBy::kFailure;  // while it has not been seen to run since
+  Trends trends;                      // what it has added to those of all jobs
+  int damaged_checkpoints = 0;        // ever found
   CheckpointId
       refused_image;  // the last that no restore took: none is made from then on; empty: there is none
   int gpu_states_lost = 0;
@@ -201,6 +204,7 @@ struct DurableState {
   std::set<std::pair<Time, JobId>> ended;                   // the others, by when they ended
   JobId last_job;                                           // the highest number so far
   Tally forgotten;
+  Trends forgotten_trends;
   std::map<CheckpointId, CheckpointRecord> checkpoints;
   std::set<CheckpointId> unwanted;  // those that are deleted or damaged: to be taken out of the store
   std::map<NodeId, NodeRecord> nodes;
@@ -242,6 +246,8 @@ inline constexpr char kGpuStateWasLost[] =
     "what it had on its GPUs was lost the last time it was taken off them";
 
 void AddTo(Tally& tally, const JobRecord& job);
+// Of all jobs that there have ever been, as far as it is kept.
+Trends TrendsOf(const DurableState& state, Time now);
 // Why there is no such job; the same for one that the caller is not to know of.
 std::string WhyUnknown(const DurableState& state, JobId job);
 

@@ -47,6 +47,7 @@ class Client {
   // Until the stream ends or `visit` returns false. Each event is seen once, also after a take-over.
   absl::Status Events(const v1::EventsRequest& request, const std::function<bool(const v1::Event&)>& visit);
   absl::StatusOr<v1::ListCheckpointsResponse> Checkpoints(int64_t job);
+  absl::StatusOr<v1::TrendsResponse> Trends();
   absl::StatusOr<v1::VerifyResponse> Verify(const std::string& checkpoint);
   absl::Status Delete(const std::string& checkpoint);
   absl::StatusOr<v1::ActionPlan> PlanAction(const v1::ActionRequest& request);

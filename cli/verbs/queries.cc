@@ -8,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "cli/keys.h"
 #include "cli/moment.h"
+#include "cli/trend_text.h"
 #include "cli/verbs/verbs.h"
 #include "common/clock.h"
 #include "common/status.h"
@@ -16,7 +17,7 @@ namespace siding::cli {
 namespace {
 
 struct QueryFlags {
-  bool all = false, follow = false;
+  bool all = false, follow = false, by_hour = false;
   std::string watch, user, states, since;
   int64_t job = 0;
   std::vector<int64_t> ids;
@@ -156,6 +157,18 @@ void AddQueries(CLI::App& app, Session& session) {
   events->add_option("--since", flags->since, "not those before: a time, or a duration ago, such as 2h");
   events->callback(
       [&session, flags] { session.run = [&session, flags] { return ShowEvents(session, *flags); }; });
+
+  CLI::App* trends = app.add_subcommand(
+      "trends",
+      "by day: deadlines, lost work, whether predictions were right, and how fast images were written");
+  trends->add_flag("--hours", flags->by_hour, "by hour, of the last 7 days");
+  trends->callback([&session, flags] {
+    session.run = [&session, flags]() -> absl::StatusOr<int> {
+      SIDING_ASSIGN_OR_RETURN(const v1::TrendsResponse told, session.client().Trends());
+      session.Print(told, TrendsTable(told, flags->by_hour, session.style()));
+      return 0;
+    };
+  });
 }
 
 }  // namespace siding::cli

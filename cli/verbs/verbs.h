@@ -44,7 +44,7 @@ struct Session {
 };
 
 void AddSubmit(CLI::App& app, Session& session);   // submit, plan
-void AddQueries(CLI::App& app, Session& session);  // jobs, nodes, top, explain, events
+void AddQueries(CLI::App& app, Session& session);  // jobs, nodes, top, explain, events, trends
 // suspend, resume, restart, checkpoint, vacate, migrate, kill, cordon, lost, wait
 void AddAdmin(CLI::App& app, Session& session);
 void AddQueue(CLI::App& app, Session& session);        // hold, release, update

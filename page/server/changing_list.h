@@ -32,6 +32,8 @@ class ChangingList {
   void Update(std::vector<Entry> entries);
 
   const std::string& version() const { return version_; }
+  // About what it takes of memory.
+  size_t bytes() const { return bytes_ + kept_.capacity() * sizeof(Kept) + gone_.size() * sizeof(Gone); }
   // v1::JobChanges as JSON. Changes(): nothing if that is not known, or if it is not much less than the
   // whole.
   std::string Whole() const;

@@ -7,13 +7,16 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "common/clock.h"
 #include "common/mutex.h"
 #include "common/units.h"
 #include "page/server/changing_list.h"
+#include "page/server/list_memory.h"
 #include "page/server/snapshots.h"
 #include "siding/v1/api.pb.h"
 
@@ -22,8 +25,10 @@ namespace siding::page {
 // Thread-safe.
 class Lists {
  public:
-  // Both must outlive it.
-  Lists(const Clock& clock, Snapshots& snapshots) : clock_(clock), snapshots_(snapshots) {}
+  // `clock` and `snapshots` must outlive it. `memory`: where there is no more of it, a list is not kept, and
+  // whoever asks is told the whole.
+  Lists(const Clock& clock, Snapshots& snapshots, std::shared_ptr<ListMemory> memory)
+      : clock_(clock), snapshots_(snapshots), memory_(std::move(memory)) {}
 
   // v1::JobChanges of the list `key` since that version of it (empty: the whole). `ask` says what is in it
   // now; it is called if that is not known from a moment ago, and others wait meanwhile. Errors are not kept.
@@ -46,7 +51,9 @@ class Lists {
 
  private:
   struct Kept {
+    explicit Kept(std::shared_ptr<ListMemory> of) : memory(std::move(of)) {}
     ChangingList list;
+    ListMemory::Share memory;
     Time since{};  // nothing in it is older
     Time until{};  // it is good
     Time asked{};
@@ -57,6 +64,7 @@ class Lists {
 
   const Clock& clock_;
   Snapshots& snapshots_;
+  const std::shared_ptr<ListMemory> memory_;
   Mutex mutex_;
   std::map<std::string, Kept> kept_ ABSL_GUARDED_BY(mutex_);
 };

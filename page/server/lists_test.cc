@@ -4,6 +4,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "page/server/json.h"
 
 namespace siding::page {
 namespace {
@@ -37,7 +38,8 @@ class ListsTest : public testing::Test {
   static constexpr size_t kMostUnread = 1 << 20;
   FakeClock clock_;
   Snapshots snapshots_{clock_, 1s, kMostUnread};
-  Lists lists_{clock_, snapshots_};
+  std::shared_ptr<ListMemory> memory_ = std::make_shared<ListMemory>();
+  Lists lists_{clock_, snapshots_, memory_};
   v1::ListJobsResponse jobs_;
   absl::Status error_;
   Duration cost_{0};
@@ -141,6 +143,76 @@ TEST_F(ListsTest, BeyondWhatMayBeUnreadNothingIsTold) {
   const auto unread = snapshots_.Of("large", [] { return std::string(kMostUnread, 'x'); });
   EXPECT_EQ(Of("jobs", first).status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(Of("jobs", "").status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+// ---- With little memory. ----
+
+class ListMemoryTest : public ListsTest {
+ protected:
+  // For two lists of ten jobs, and not for three.
+  ListMemoryTest() { memory_ = std::make_shared<ListMemory>(2 * Bytes() + Bytes() / 2); }
+  size_t Bytes() {
+    ChangingList list;
+    std::vector<ChangingList::Entry> entries;
+    for (const v1::Job& job : jobs_.jobs()) entries.push_back({job.id(), ToJson(job)});
+    list.Update(std::move(entries));
+    return list.bytes();
+  }
+  bool IsKept(Lists& lists) {
+    const auto told = [&](const std::string& since) {
+      const auto snapshot =
+          lists.Of("jobs", since, [&]() -> absl::StatusOr<v1::ListJobsResponse> { return jobs_; });
+      return json::parse(*snapshot.value_or(MakeSnapshot("{}")).body);
+    };
+    const json first = told("");
+    EXPECT_EQ(first["jobs"].size(), 10);
+    return told(first["version"])["whole"] == false;
+  }
+};
+
+TEST_F(ListMemoryTest, AListForWhichThereIsNoneIsToldInWhole) {
+  Lists one(clock_, snapshots_, memory_), two(clock_, snapshots_, memory_),
+      three(clock_, snapshots_, memory_);
+  EXPECT_TRUE(IsKept(one));
+  EXPECT_TRUE(IsKept(two));
+  EXPECT_FALSE(IsKept(three));
+  EXPECT_TRUE(IsKept(one));
+}
+TEST_F(ListMemoryTest, WhatIsForgottenIsGivenBack) {
+  Lists one(clock_, snapshots_, memory_), two(clock_, snapshots_, memory_),
+      three(clock_, snapshots_, memory_);
+  EXPECT_TRUE(IsKept(one));
+  EXPECT_TRUE(IsKept(two));
+  clock_.Advance(Lists::kForgotten);
+  one.Forget();
+  EXPECT_TRUE(IsKept(three));
+}
+TEST_F(ListMemoryTest, OneThatDoesNotFitIsNotKeptAlsoWhereItCannotBeTold) {
+  Snapshots crowded(clock_, 1s, 1);
+  Lists lists(clock_, crowded, std::make_shared<ListMemory>(1));
+  int asked = 0;
+  const auto ask = [&] {
+    return lists.Of("jobs", "", [&]() -> absl::StatusOr<v1::ListJobsResponse> {
+      ++asked;
+      return jobs_;
+    });
+  };
+  absl::StatusOr<Snapshot> unread = ask();
+  ASSERT_TRUE(unread.ok()) << unread.status();
+  EXPECT_TRUE(absl::IsResourceExhausted(ask().status()));
+  unread = absl::CancelledError("it was read");
+  EXPECT_TRUE(ask().ok());
+  EXPECT_EQ(asked, 3);
+}
+TEST_F(ListMemoryTest, AListThatGrowsTakesMore) {
+  Lists one(clock_, snapshots_, memory_), two(clock_, snapshots_, memory_);
+  ListMemory::Share rest(memory_);
+  EXPECT_TRUE(IsKept(one));
+  EXPECT_TRUE(rest.Resize(Bytes()));
+  EXPECT_FALSE(rest.Resize(2 * Bytes()));
+  EXPECT_FALSE(IsKept(two));
+  EXPECT_TRUE(rest.Resize(1)) << "less is always there";
+  EXPECT_TRUE(IsKept(two));
 }
 
 }  // namespace

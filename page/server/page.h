@@ -16,6 +16,7 @@
 #include "page/server/door.h"
 #include "page/server/event_feed.h"
 #include "page/server/http.h"
+#include "page/server/list_memory.h"
 #include "page/server/lists.h"
 #include "page/server/order_desk.h"
 #include "page/server/planning_time.h"
@@ -37,6 +38,7 @@ struct PageFrame {
   StaticFiles files;   // what is there beside the API's addresses, the built page
   HostNames names;     // by which it is known, beside the loopback's
   Snapshots::Bytes unread = std::make_shared<std::atomic<size_t>>(0);
+  std::shared_ptr<ListMemory> lists = std::make_shared<ListMemory>();
   // One thread answers them all.
   std::shared_ptr<PlanningTime> planning = std::make_shared<PlanningTime>(clock, PlanningTime::kOfAll);
 };
@@ -95,7 +97,7 @@ class Page {
   const PageLimits limits_;
   OrderDesk* const desk_;
   Snapshots snapshots_;
-  Lists lists_{frame_->clock, snapshots_};
+  Lists lists_{frame_->clock, snapshots_, frame_->lists};
   PlanningTime planning_;
   EventFeed feed_;
 };

@@ -11,7 +11,7 @@ import {readDescriptorSet} from './descriptor.mjs';
 
 const PACKAGE = 'siding.v1.';
 // What the controller answers; the rest follows from these.
-const ROOTS = ['ListJobsResponse', 'JobChanges', 'ExplainResponse', 'ListNodesResponse', 'SiteInfo', 'PolicyInForce', 'Event', 'Plan', 'ActionPlan', 'PageSession', 'PageOrdered', 'PageOrder'];
+const ROOTS = ['ListJobsResponse', 'JobChanges', 'ExplainResponse', 'ListNodesResponse', 'SiteInfo', 'PolicyInForce', 'TrendsResponse', 'Event', 'Plan', 'ActionPlan', 'PageSession', 'PageOrdered', 'PageOrder'];
 
 const NUMBERS = new Set(['double', 'float', 'int64', 'uint64', 'int32', 'uint32', 'fixed32', 'fixed64', 'sfixed32', 'sfixed64', 'sint32', 'sint64']);
 

@@ -1,5 +1,5 @@
 // The calls of the API: one function a question. What goes wrong is an ApiError with the gRPC code in it.
-import {ActionPlan, ActionRequest, Answers, Event, ExplainResponse, Job, ListJobsResponse, ListNodesResponse, PageOrder, PageOrdered, PageSession, Plan, PolicyInForce, SiteInfo} from '../../generated/api';
+import {ActionPlan, ActionRequest, Answers, Event, ExplainResponse, Job, ListJobsResponse, ListNodesResponse, PageOrder, PageOrdered, PageSession, Plan, PolicyInForce, SiteInfo, TrendsResponse} from '../../generated/api';
 import {Action} from '../model/actions';
 import {BadAnswer, decode} from './decode';
 import {NO_LIST, withChanges} from './job_list';
@@ -103,6 +103,7 @@ const get = <K extends keyof Answers>(type: K, path: string, outer?: AbortSignal
 
 export const readSite = (signal?: AbortSignal): Promise<SiteInfo & Dated> => get('SiteInfo', '/site', signal);
 export const readPolicy = (signal?: AbortSignal): Promise<PolicyInForce & Dated> => get('PolicyInForce', '/policy', signal);
+export const readTrends = (signal?: AbortSignal): Promise<TrendsResponse & Dated> => get('TrendsResponse', '/trends', signal);
 export const readNodes = (signal?: AbortSignal): Promise<ListNodesResponse & Dated> => get('ListNodesResponse', '/nodes', signal);
 export type Jobs = {jobs: Job[]} & Dated;
 

@@ -1,14 +1,15 @@
-// What a view asks for itself: a job with its plans, the plans of all that is ahead, and what happened to some jobs.
+// What a view asks for itself: a job with its plans, the plans of all that is ahead, what happened to some jobs, and trends.
 import {useComputed} from '@preact/signals';
 import {useEffect, useState} from 'preact/hooks';
-import {Event, ExplainResponse, Job, Plan} from '../../generated/api';
-import {ApiError, Dated, readComparedPlans, readJob, readPlans} from '../api/client';
+import {Event, ExplainResponse, Job, Plan, TrendsResponse} from '../../generated/api';
+import {ApiError, Dated, readComparedPlans, readJob, readPlans, readTrends} from '../api/client';
 import {plannedAhead} from '../model/jobs';
 import {loadOlderEvents, standing, state} from './live';
 import {knownJob} from './state';
 
 const EVENTS_A_TIME = 2_000;
 const AGAIN_MS = 2_000;
+const TRENDS_MS = 60_000;     // between two readings
 const REQUESTS_PLANNED = 20;  // whose plans a view of all of them reads
 
 export interface Asked<T> {
@@ -85,4 +86,25 @@ export function useHistory(jobs: readonly number[], sinceUs: number): History {
     return () => over.abort();
   }, [reachesBack, endSeq, firstSeq, sinceUs]);
   return {events: events.filter(event => wanted.has(event.job)).reverse(), reachesBack};
+}
+
+// Asked again and again while it is shown, and when the controller is back. The last answer stays where there is an error.
+export function useTrends(): Asked<TrendsResponse> {
+  const [asked, setAsked] = useState<Asked<TrendsResponse>>({answer: undefined, error: undefined}), live = standing.value === 'live';
+  useEffect(() => {
+    if (!live) return undefined;
+    const over = new AbortController();
+    const askNow = (): void => {
+      readTrends(over.signal).then(
+          answer => { if (!over.signal.aborted) setAsked({answer, error: undefined}); },
+          (error: unknown) => { if (!over.signal.aborted && error instanceof ApiError) setAsked(({answer}) => ({answer, error})); });
+    };
+    askNow();
+    const again = setInterval(askNow, TRENDS_MS);
+    return () => {
+      over.abort();
+      clearInterval(again);
+    };
+  }, [live]);
+  return asked;
 }

@@ -7,17 +7,28 @@ export const count = (n: number): string => digits(n, 0);
 export const plural = (n: number, one: string, many = `${one}s`): string => `${count(n)} ${n === 1 ? one : many}`;
 export const nodesText = (n: number): string => plural(n, 'node');
 
+// "0.97", "12,000".
+export const rounded = (x: number, most = 3): string => x.toLocaleString('en-US', {maximumSignificantDigits: most});
+
+export interface Unit { name: string; size: number }
+
 // Node-seconds up to two node-hours, node-hours above.
+export const lossUnit = (nodeSeconds: number): Unit => (nodeSeconds >= 7200 ? {name: 'node-h', size: 3600} : {name: 'node-s', size: 1});
 export function loss(nodeSeconds: number): string {
-  if (nodeSeconds >= 7200) return `${digits(nodeSeconds / 3600, 1)} node-h`;
-  return `${digits(nodeSeconds, nodeSeconds < 1000 ? 1 : 0)} node-s`;
+  const {name, size} = lossUnit(nodeSeconds);
+  return `${digits(nodeSeconds / size, size === 1 && nodeSeconds >= 1000 ? 0 : 1)} ${name}`;
 }
 
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+// In which it has up to three digits, or four.
+export function byteUnit(n: number): Unit {
+  let unit = 0;
+  while (n / 1024 ** unit >= 1023.95 && unit < UNITS.length - 1) ++unit;
+  return {name: UNITS[unit] ?? '', size: 1024 ** unit};
+}
 export function bytes(n: number): string {
-  let unit = 0, x = n;
-  for (; x >= 1023.95 && unit < UNITS.length - 1; ++unit) x /= 1024;
-  return `${digits(x, unit > 0 && x < 100 ? 1 : 0)} ${UNITS[unit]}`;
+  const {name, size} = byteUnit(n), x = n / size;
+  return `${digits(x, size > 1 && x < 100 ? 1 : 0)} ${name}`;
 }
 
 // "2.8 times"; empty where there is nothing to compare with.

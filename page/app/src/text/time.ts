@@ -10,12 +10,18 @@ export function clock(us: number, tenths = false): string {
   return tenths ? `${text}.${Math.floor(at.getUTCMilliseconds() / 100)}` : text;
 }
 
+// "26 Nov".
+export function day(us: number): string {
+  const at = new Date(us / 1000);
+  return `${at.getUTCDate()} ${MONTHS[at.getUTCMonth()]}`;
+}
+
 // The clock alone on the day of `now`; "26 Nov 14:24:30" on another.
 export function moment(us: number, now: number): string {
   const at = new Date(us / 1000), today = new Date(now / 1000);
   if (at.toISOString().slice(0, 10) === today.toISOString().slice(0, 10)) return clock(us);
   const year = at.getUTCFullYear() === today.getUTCFullYear() ? '' : ` ${at.getUTCFullYear()}`;
-  return `${at.getUTCDate()} ${MONTHS[at.getUTCMonth()]}${year} ${clock(us)}`;
+  return `${day(us)}${year} ${clock(us)}`;
 }
 
 // "350 ms", "8.5 s", "3 min 55 s", "2 h 5 min", "3 d 4 h"; with a minus if it is negative.

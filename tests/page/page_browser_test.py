@@ -58,7 +58,12 @@ class PageInBrowser(ClusterCase):
         self.cluster.wait_state(job, "running")
         browser.do("go", f"#/job/{job}")
         browser.do("see", "counter runs")
+        browser.do("go", "#/trends")
+        browser.do("see", "met, no request refused")
+        browser.do("see", "node-s lost")
+        browser.do("see", "of what was predicted")
         browser.do("faultless")
+        browser.do("picture", "real-trends")
         for each in (job, other):
             self.end_job(each)
 

@@ -5,7 +5,8 @@ import {clock, day} from '../text/time';
 import {Part, some, sumOf} from './chart';
 import {Axis, Tick} from './timeline';
 
-const HOUR_US = 3600e6, DAY_US = 24 * HOUR_US;
+export const HOUR_US = 3600e6;
+const DAY_US = 24 * HOUR_US;
 
 export interface Range {
   query: string;     // in the address

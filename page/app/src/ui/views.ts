@@ -6,6 +6,7 @@ import {NowView} from '../views/now';
 import {PolicyView} from '../views/policy';
 import {PreemptionView} from '../views/preemption';
 import {PreemptionsView} from '../views/preemptions';
+import {TrendsView} from '../views/trends';
 import {WhatIfView} from '../views/whatif';
 
 interface View {
@@ -19,5 +20,6 @@ export const VIEWS: Record<string, View> = {
   jobs: {show: JobsView, tab: 'jobs'},
   job: {show: JobView, tab: 'jobs'},
   whatif: {show: WhatIfView, tab: 'whatif'},
+  trends: {show: TrendsView, tab: 'trends'},
   policy: {show: PolicyView, tab: 'policy'},
 };

@@ -72,8 +72,8 @@ function smallText({isRequest, job, step, move}: Row, request: Job): string {
   return [step && nodesText(step.nodes.length), move?.way ?? (step && methodText(step))].filter(Boolean).join(', ');
 }
 
-// Patterns that the bars are filled with, so that none is told by its hue alone.
-const Patterns = () => html`<svg width="0" height="0" class="defs" aria-hidden="true"><defs>
+// Patterns that bars are filled with, so that none is told by its hue alone.
+export const Patterns = () => html`<svg width="0" height="0" class="defs" aria-hidden="true"><defs>
   <pattern id="h-leave" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
     <rect width="6" height="6" class="p-ground"/><rect width="3" height="6" class="p-leave"/></pattern>
   <pattern id="h-frozen" width="6" height="6" patternUnits="userSpaceOnUse"><rect width="6" height="6" class="p-ground"/>
@@ -81,7 +81,9 @@ const Patterns = () => html`<svg width="0" height="0" class="defs" aria-hidden="
   <pattern id="h-back" width="6" height="5" patternUnits="userSpaceOnUse"><rect width="6" height="5" class="p-ground"/>
     <rect width="6" height="2" class="p-back"/></pattern>
   <pattern id="h-od" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)"><rect width="6" height="6" class="p-ground"/>
-    <rect width="3" height="6" class="p-od"/></pattern></defs></svg>`;
+    <rect width="3" height="6" class="p-od"/></pattern>
+  <pattern id="h-failure" width="6" height="6" patternUnits="userSpaceOnUse"><rect width="6" height="6" class="p-ground"/>
+    <path d="M0 0 6 6M6 0 0 6" class="p-failure"/></pattern></defs></svg>`;
 
 export function TimeLinePanel({line, request}: {line: TimeLine; request: Job}) {
   const [pane, setPane] = useState('out'), [all, setAll] = useState(false), {back} = line;

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
 import {PATIENCE_MS, findings, hasBrowser, heading, launch, open, picture, problems} from './browser.mjs';
-import {governed, large, plan, policy, preempted, replanned, us} from './cluster.mjs';
+import {governed, large, plan, policy, preempted, replanned, trends, us} from './cluster.mjs';
 import {StandIn} from './stand_in.mjs';
 
 const PAGE = process.env.SIDING_PAGE ?? new URL('../../dist', import.meta.url).pathname;
@@ -304,6 +304,7 @@ play('keys lead everywhere', preempted, '#/now', async page => {
   };
   await go(['g', 'j'], 'Jobs');
   await go(['g', 'w'], 'What if');
+  await go(['g', 't'], 'Trends');
   await go(['g', 'y'], 'Policy');
   await go(['g', 'p'], 'Preemptions');
   await go(['g', 'n'], 'The deadline is safe');
@@ -444,4 +445,68 @@ play('each plan of a request is shown, and which it is', replanned, '#/preemptio
   await page.getByRole('button', {name: 'The next plan'}).click();
   await page.getByRole('button', {name: 'The next plan'}).click();
   await why.getByText('no job had to make way').waitFor();
+});
+
+const panel = (page, title) => page.locator('.panel', {has: page.getByRole('heading', {name: title, exact: true})});
+
+play('trends are of 7 days or of 90, by the address, and each chart has a table', preempted, '#/trends', async page => {
+  await page.getByRole('img', {name: /^Deadlines by hour: \d+ of \d+ deadlines met/}).waitFor();
+  await page.getByRole('link', {name: '90 days, by day'}).focus();
+  await page.keyboard.press('Enter');
+  await page.getByRole('img', {name: /^Deadlines by day: /}).waitFor();
+  assert.match(page.url(), /#\/trends\?90d$/);
+  assert.equal(await page.locator('nav[aria-label="Range"] [aria-current]').innerText(), '90 days, by day');
+  for (const title of ['Deadlines', 'Lost node time', 'Predictions', 'Storage']) await panel(page, title).getByText('As a table').click();
+  await panel(page, 'Storage').locator('tbody tr').nth(79).waitFor();
+  assert.equal(await panel(page, 'Storage').locator('tbody tr').count(), 80);
+  assert.deepEqual(await panel(page, 'Lost node time').locator('th').allInnerTexts(), ['Day, UTC', 'Suspend', 'Checkpoint', 'Own save', 'Kill', 'Failure']);
+  await picture(page, 'trends-tables');
+  assert.deepEqual([...await problems(page), ...await findings(page)], []);
+  await page.goBack();
+  await page.getByRole('img', {name: /^Deadlines by hour: /}).waitFor();
+}, {}, {trends: trends()});
+
+// The last hour, in which little happened.
+const HOUR_S = 3600, beginsS = Math.floor(Date.now() / 1000 / HOUR_S) * HOUR_S;
+const little = {beginsUs: us(beginsS), endsUs: us(beginsS + HOUR_S), missed: '1', refused: '1', preemptions: '2', releases: {}};
+
+play('what did not happen is said, and what did is drawn', preempted, '#/trends', async page => {
+  await page.getByText('No order freed nodes in these 7 days.').waitFor();
+  await page.getByText('No node time was lost in these 7 days. Jobs made way 2 times.').waitFor();
+  await page.getByText('No image was written in these 7 days.').waitFor();
+  await page.getByRole('img', {name: 'Deadlines by hour: 0 of 1 deadline met, 1 request refused'}).waitFor();
+  assert.match((await page.locator('.chart g title').allTextContents()).join(), /^\d+ \w+ \d\d:00 to \d\d:00: 1 missed, 1 refused$/);
+  assert.equal(await page.getByRole('img').count(), 1, 'no chart without data');
+}, {}, {trends: {hours: [little], week: little}});
+
+test('trends are read again each minute while they are shown, and when the controller is back', options, async () => {
+  const server = standIn(preempted(), {trends: trends()}), url = await server.listen(), page = await browser.newPage();
+  page.setDefaultTimeout(PATIENCE_MS);
+  await page.clock.install();
+  await page.goto(`${url}#/trends`);
+  await panel(page, 'Predictions').getByRole('img').waitFor();
+  const minuteLater = async () => {
+    for (let i = 0; i < 3; ++i) {
+      await page.clock.fastForward(20_000);  // not as long as the silence after which a controller is missed
+      await page.locator('.link', {hasText: 'live'}).waitFor();
+    }
+  };
+  await beating(server, async () => {
+    server.trends = {status: 500, message: 'out of order'};
+    await minuteLater();
+    await page.getByText('Trends could not be read again: INTERNAL: out of order.').waitFor();
+    await panel(page, 'Predictions').getByRole('img').waitFor();
+    server.trends = {};
+    await minuteLater();
+    await page.getByText('No order freed nodes in these 7 days.').waitFor();
+  });
+  await server.goAway();
+  await page.getByText('The controller is not heard.').waitFor();
+  await page.getByText('No order freed nodes in these 7 days.').waitFor();
+  server.trends = trends();
+  await server.listen();
+  await page.getByRole('button', {name: 'Try now'}).click();
+  await panel(page, 'Predictions').getByRole('img').waitFor();
+  await page.close();
+  await server.goAway();
 });

@@ -155,6 +155,43 @@ export function governed() {
   return c;
 }
 
+// Numbers of an hour or a day that are the same in each test: 0 to 1.
+const noise = (n, salt) => Math.abs(Math.sin(12.9898 * n + 78.233 * salt) * 43758.5453) % 1;
+const MIB = 1024 ** 2;
+function trend(beginsS, endsS, n, scale) {
+  const x = salt => noise(n, salt), many = (most, salt) => Math.floor(x(salt) * most * scale), ratio = 0.75 + 0.4 * x(9), orders = many(9, 8), images = [1 + many(6, 10), 1 + many(9, 11)];
+  const lost = [['suspend', 900 * x(4)], ['checkpoint', 2400 * x(5)], ['app', n % 3 === 0 ? 500 * x(6) : 0], ['kill', n % 11 === 0 ? 6000 * x(7) : 0], ['failure', n % 29 === 0 ? 4000 : 0]];
+  const written = (count, speed) => ({images: count, bytes: String(Math.round(count * 9000 * MIB)), seconds: count * 9000 / speed});
+  return {
+    beginsUs: us(beginsS), endsUs: us(endsS), met: String(many(7, 1)), missed: String(n % 17 === 0 ? 1 : 0), refused: String(many(2, 3)), preemptions: String(orders),
+    lost: lost.filter(([, each]) => each > 0).map(([how, each]) => ({how, nodeSeconds: each * scale})),
+    releases: orders === 0 ? {} : {count: String(orders), tenth: 0.7 * ratio, median: ratio, ninetieth: (n % 23 === 0 ? 4 : 1.25) * ratio},
+    writes: [{tier: 'LOCAL', ...written(images[0], 1700 + 500 * x(12))}, ...(n % 4 === 0 ? [] : [{tier: 'SHARED', ...written(images[1], n % 31 < 4 ? 160 : 600 + 90 * x(13))}])],
+  };
+}
+const sum = (list, of) => list.reduce((all, each) => all + Number(of(each) ?? 0), 0);
+function together(list) {
+  const total = key => String(sum(list, each => each[key])), kinds = ['suspend', 'checkpoint', 'app', 'kill', 'failure'];
+  const orders = sum(list, each => each.releases.count);
+  return {
+    beginsUs: list[0].beginsUs, endsUs: list.at(-1).endsUs, met: total('met'), missed: total('missed'), refused: total('refused'), preemptions: total('preemptions'),
+    lost: kinds.map(how => ({how, nodeSeconds: sum(list, each => each.lost.find(one => one.how === how)?.nodeSeconds)})).filter(each => each.nodeSeconds > 0),
+    releases: orders === 0 ? {} : {count: String(orders), tenth: 0.61, median: 0.97, ninetieth: 1.3},
+    writes: ['LOCAL', 'SHARED'].map(tier => {
+      const all = list.flatMap(each => each.writes.filter(one => one.tier === tier));
+      return {tier, images: sum(all, each => each.images), bytes: String(sum(all, each => each.bytes)), seconds: sum(all, each => each.seconds)};
+    }).filter(each => each.images > 0),
+  };
+}
+
+// 7 days and 90, the nights without anything; `hours` of them.
+export function trends(hours = 168) {
+  const hourS = 3600, dayS = 24 * hourS, endsS = (Math.floor(Date.now() / 1000 / hourS) + 1) * hourS, daysEndS = (Math.floor(Date.now() / 1000 / dayS) + 1) * dayS;
+  const list = Array.from({length: hours}, (_, i) => hours - i).filter(n => hours < 10 || n % 24 < 16).map(n => trend(endsS - n * hourS, endsS - (n - 1) * hourS, n, 1));
+  const days = Array.from({length: 80}, (_, i) => 80 - i).map(n => trend(daysEndS - n * dayS, daysEndS - (n - 1) * dayS, n, 12));
+  return {hours: list, days, week: together(list), quarter: together(days)};
+}
+
 // A deadline cannot be met.
 export function atRisk() {
   const c = preempted();

@@ -25,6 +25,7 @@ export class StandIn {
     this.privateJobs = false;
     this.user = '';            // who asks
     this.policy = {};          // what is said of it besides private_jobs
+    this.trends = {};          // a TrendsResponse, or {status, message}
     this.plan = () => undefined;  // of a request that is not submitted, by the fields of the question: a Plan, or {status, message}
     this.silent = false;       // takes questions and answers none
     this.mute = false;         // takes questions and answers none, but its streams live
@@ -97,6 +98,7 @@ export class StandIn {
     if (what === 'site') return this.json(response, {nowUs: String(Math.round(Date.now() * 1000)), newestEvent: String(cluster.events.length), user: this.user, ...this.reader});
     if (what === 'session' && this.reader !== undefined) return this.json(response, {orderToken: 'the-token'});
     if (what === 'policy') return this.json(response, {yaml: `private_jobs: ${this.privateJobs}\n`, ...this.policy});
+    if (what === 'trends') return this.planned(this.trends, response);
     if (what === 'plan') return this.planned(this.plan(query), response);
     if (what === 'nodes') return this.json(response, {nodes: cluster.nodes});
     if (what === 'events') return this.follow(query.get('after'), response);

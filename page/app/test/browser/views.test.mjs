@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
 import {findings, hasBrowser, heading, launch, open, picture, problems} from './browser.mjs';
-import {Cluster, atRisk, governed, large, plan, policy, preempted, replanned} from './cluster.mjs';
+import {Cluster, atRisk, governed, large, plan, policy, preempted, replanned, trends} from './cluster.mjs';
 import {StandIn} from './stand_in.mjs';
 
 const PAGE = process.env.SIDING_PAGE ?? new URL('../../dist', import.meta.url).pathname;
@@ -41,6 +41,11 @@ const VIEWS = [
   ['whatif-unreadable', preempted, '#/whatif?nodes%3Dmany%26by%3Dsoon', 'What if', {user: 'ada', plan}, 'The request cannot be read yet.'],
   ['whatif-busy', preempted, '#/whatif', 'What if', {user: 'ada', plan: () => ({status: 429, message: 'plans have taken 2.0s, and may take a fifth of the time'})}, 'asked again by itself'],
   ['whatif-stranger', preempted, '#/whatif', 'What if', {}, 'Plans name jobs'],
+  ['trends', preempted, '#/trends', 'Trends', {trends: trends()}, 'deadlines met'],
+  ['trends-days', preempted, '#/trends?90d', 'Trends', {trends: trends()}, 'deadlines met'],
+  ['trends-new', preempted, '#/trends', 'Trends', {trends: trends(3)}, 'deadlines met'],
+  ['trends-nothing', preempted, '#/trends', 'Trends', {}, 'No order freed nodes in these 7 days.'],
+  ['trends-not-told', preempted, '#/trends', 'Trends', {trends: {status: 404, message: 'no such address'}}, 'this controller does not tell of them'],
   ['policy', governed, '#/policy?methods%2Fcampaign', 'Policy', {user: 'ada', policy: policy()}, 'loaded by ada'],
   ['policy-defaults', preempted, '#/policy', 'Policy', {}, 'No change is known here'],
   ['policy-not-in-force', governed, '#/policy?L99', 'Policy', {policy: {...policy(), problem: '/etc/siding/policy.yaml:2: margin: expected a duration'}}, 'There is no line L99'],

@@ -48,7 +48,7 @@ class Checkpoint(CheckpointCase):
         self.assert_went_on("held", first)
         self.assertEqual(self.now(first)["status"]["phase"], "Failed")
         [job] = self.of_owner("held")
-        self.assertEqual(job["state"], "running")
+        self.assertEqual(job["incarnation"], 2)
 
     def hold(self, pod, finalizers):
         self.bed.call("PATCH", f"{PODS}/{pod}", {"metadata": {"finalizers": finalizers}}, content=MERGE_PATCH)

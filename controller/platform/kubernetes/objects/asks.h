@@ -6,7 +6,7 @@
 //   start-by             the deadline: 2026-05-01T12:00:00Z, or +60s after the pod was made
 //   not-before           as start-by: nothing is given to it earlier
 //   walltime             10m: how long it stays, of one with a deadline
-//   notice               30s: so long before it makes way its processes are told
+//   notice               30s: so long before it makes way its processes are told: not yet
 //   gang, gang-size      a name in the namespace and a number: these pods start together, or none does
 #pragma once
 

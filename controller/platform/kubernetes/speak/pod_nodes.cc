@@ -388,7 +388,7 @@ void PodNodes::TakeHosted() {
       if (IsLive(task.phase)) replaced_[{task.node, pod.id}] = Replaced{task.uid};
       task = Hosted{pod.node, pod.uid};
     }
-    if (!task.pod || task.pod->succeeded != pod.succeeded || task.pod->disrupted != pod.disrupted)
+    if (!task.pod || task.pod->succeeded != pod.succeeded || task.pod->was_ended() != pod.was_ended())
       task.told.reset();
     task.pod = std::move(pod);
     task.seen = true;
@@ -399,9 +399,7 @@ void PodNodes::TakeHosted() {
 // Where it leaves, this is the end of a frozen rest, and its work is in its image. A pod that has failed
 // would be the end of its job, so it is removed first, as any that leaves.
 bool PodNodes::HasFailed(const Hosted& task) {
-  if (!task.pod) return false;
-  const bool was_deleted = task.pod->disrupted && task.pod->leaves;
-  return was_deleted || (task.pod->succeeded && !*task.pod->succeeded);
+  return task.pod && (task.pod->failed_deleted || (task.pod->succeeded && !*task.pod->succeeded));
 }
 
 bool PodNodes::IsDue(std::optional<Time>& told, Time now) {

@@ -116,7 +116,7 @@ class PodNodes final : public PodSpeaker {
   void LetStart(const std::vector<PlainPod>& pods, Orders& orders) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsUnwanted(const Hosted& task) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddEvictions(Time now, std::vector<Eviction>& evictions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Its pod has, and the cluster has not ended it: nothing, or somebody who deleted it, has.
+  // Its pod has, by itself or when it was deleted.
   static bool HasFailed(const Hosted& task);
   // Whether it is time to say it, for the first time or again.
   static bool IsDue(std::optional<Time>& told, Time now);

@@ -450,10 +450,19 @@ TEST_F(PodNodesTest, OneThatTheClusterHasEndedIsNotEvicted) {
 TEST_F(PodNodesTest, AlsoOneThatFailsWhenItIsDeletedAfterItWasSaved) {
   Run();
   SayThatItLeaves();
-  now_.tasks.front().disrupted = true;
+  now_.tasks.front().failed_deleted = true;
   now_.tasks.front().leaves = true;
   EXPECT_TRUE(TheOnlyEviction().at_once);
   EXPECT_THAT(agents_.orders, IsEmpty());
+}
+TEST_F(PodNodesTest, OfOneThatTheClusterHasEndedItsAgentIsToldAtOnceAlthoughItIsSaved) {
+  Run();
+  SayThatItLeaves();
+  now_.tasks.front().disrupted = true;
+  now_.tasks.front().leaves = true;
+  Round();
+  ASSERT_THAT(agents_.orders, SizeIs(1));
+  EXPECT_TRUE(agents_.orders.front().second.has_pod_gone());
 }
 TEST_F(PodNodesTest, OneThatFailsWhenItIsSavedIsRemovedBeforeItsAgentIsTold) {
   Run();
@@ -664,7 +673,7 @@ TEST_F(NextPodTest, ItStartsWhileTheObjectOfTheFirstStaysThough) {
   Round();
   Say(v1::RUNNING, 2);
   Replace();
-  now_.tasks.back().disrupted = true;
+  now_.tasks.back().failed_deleted = true;
   agents_.orders.clear();
   Round();
   ASSERT_THAT(agents_.orders, SizeIs(1));

@@ -36,7 +36,7 @@ v1::TaskReport SpokenPods::ReportOf(const PodTask& task) const {
   v1::TaskReport report;
   *report.mutable_task() = RefOf(task.id);
   report.set_phase(task.succeeded ? v1::EXITED : task.started ? v1::RUNNING : v1::LAUNCHING);
-  if (task.disrupted) SetEnded(report);
+  if (task.was_ended()) SetEnded(report);
   // Until its end is on its way, the order can be taken back (Abort).
   if (const auto order = unwanted_.find(task.id); order != unwanted_.end() && !task.leaves && !task.is_over())
     report.set_op(order->second);

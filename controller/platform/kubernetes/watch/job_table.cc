@@ -390,9 +390,10 @@ void JobTable::AddTask(const ManagedJob& job, const Pod& pod, const TaskId& id,
                .spec = job.spec};
   // Until it is known which jobs go on, one that could is not over because of its pod.
   const bool undecided = !next_known_ && !LabelsOf(pods_.at(pod.name)).empty();
-  const bool was_ended = pod.disrupted || (pod.deleting && pod.phase == PodPhase::kFailed);
-  task.disrupted = was_ended && (undecided || next_.contains(id.job));
-  if (IsOver(pod) && !task.disrupted) task.succeeded = pod.phase == PodPhase::kSucceeded;
+  const bool goes_on = undecided || next_.contains(id.job);
+  task.disrupted = pod.disrupted && goes_on;
+  task.failed_deleted = pod.deleting && pod.phase == PodPhase::kFailed && !pod.disrupted && goes_on;
+  if (IsOver(pod) && !task.was_ended()) task.succeeded = pod.phase == PodPhase::kSucceeded;
   task.leaves = pod.deleting.has_value();
   task.not_saved = job.spec.nodes > 1 ? "it belongs to a gang" : pods_.at(pod.name).not_saved;
   const auto next = next_.find(id.job);
@@ -455,7 +456,6 @@ ManagedJob JobTable::JobOf(JobId number, const std::vector<const Pod*>& pods) co
   spec.priority = first.pod.priority;
   spec.methods = ask.methods;
   spec.kill_grace = first.pod.grace;
-  spec.notice = ask.notice;
   spec.checkpoint_interval = ask.checkpoint_interval;
   spec.max_preemptions = ask.max_preemptions;
   spec.labels = {{kPodLabel, ToString(first.pod.name)}, {"namespace", first.pod.name.space}};

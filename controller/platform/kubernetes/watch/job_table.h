@@ -46,12 +46,14 @@ struct PodTask {
   DesiredState::Next next;  // how it is to start, if an agent has not been told yet
   // What is recorded of its start is that it is over: of a pod whose agent knows nothing of it, it failed.
   bool start_is_over = false;
-  // It was ended by the cluster or by who deleted it, and its job goes on, if there is a next pod: its end
-  // says nothing of its work. Its object may stay for long.
+  // The cluster has ended it, and its job goes on, if there is a next pod: its end says nothing of its work.
   bool disrupted = false;
+  // The same, of one that failed because somebody has deleted it. Its object may stay for long.
+  bool failed_deleted = false;
   bool leaves = false;  // it is being deleted, by whomever
 
-  bool is_over() const { return succeeded || disrupted; }
+  bool was_ended() const { return disrupted || failed_deleted; }
+  bool is_over() const { return succeeded || was_ended(); }
 };
 
 // A pod that agents are asked about when it starts, by its runtime class, and that is no task of theirs.

@@ -897,7 +897,7 @@ TEST_F(JobThatGoesOnTest, APodThatFailsWhenItIsDeletedIsOverBeforeItsObjectIsGon
   EXPECT_FALSE(Task().is_over()) << "its processes are given time to end";
   deleted.phase = "Failed";
   Add(deleted);
-  EXPECT_TRUE(Task().disrupted);
+  EXPECT_TRUE(Task().failed_deleted);
   EXPECT_EQ(Task().succeeded, std::nullopt) << "which says nothing of its work";
 }
 TEST_F(JobThatGoesOnTest, APodWhoseOwnerIsGoneStaysItsJob) {

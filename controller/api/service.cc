@@ -15,6 +15,7 @@
 #include "controller/api/trend_views.h"
 #include "controller/api/views.h"
 #include "controller/engine/decide/plan_record.h"
+#include "controller/engine/state/trend_count.h"
 #include "controller/wire/wire.h"
 #include "policy/policy_text.h"
 

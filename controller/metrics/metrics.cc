@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "controller/engine/state/trend_count.h"
 
 namespace siding {
 namespace {

@@ -5,6 +5,7 @@
 
 #include "common/logging.h"
 #include "controller/engine/state/predicates.h"
+#include "controller/engine/state/trend_count.h"
 
 namespace siding {
 namespace {

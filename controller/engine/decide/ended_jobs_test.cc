@@ -5,6 +5,7 @@
 
 #include "controller/engine/engine_fixture.h"
 #include "controller/engine/state/state_text.h"
+#include "controller/engine/state/trend_count.h"
 
 namespace siding {
 namespace {

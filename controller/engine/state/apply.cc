@@ -1,10 +1,10 @@
 // Apply(): how each event changes the durable state. Nothing else does.
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "controller/engine/state/cluster_state.h"
+#include "controller/engine/state/trend_count.h"
 
 namespace siding {
 namespace {
@@ -103,63 +103,9 @@ bool EndsSave(JobEvent event) {
   }
 }
 
-// Nothing: it does not leave its nodes by this.
-std::optional<LossBy> LeavesBy(const JobRecord& job, const JobMoved& e) {
-  switch (e.event) {
-    case JobEvent::kFrozen:
-      return LossBy::kSuspend;
-    case JobEvent::kCommit:
-      return job.current.keep_running ? std::nullopt : std::optional(LossBy::kCheckpoint);
-    case JobEvent::kReleased:
-    case JobEvent::kRequeued:
-    case JobEvent::kRestartNeeded:
-    case JobEvent::kRestoreFailed:
-      if (job.running_since == Time{}) return std::nullopt;  // it had left before
-      return job.state == JobState::kCommitting ? LossBy::kCheckpoint
-             : job.state == JobState::kSaving   ? LossBy::kApp
-             : job.state == JobState::kKilling  ? LossBy::kKill
-                                                : LossBy::kFailure;
-    default:
-      return std::nullopt;
-  }
-}
-
-// Before it is done: the order under way has freed the nodes by this.
-bool FreesNodes(const JobRecord& job, JobEvent event) {
-  switch (job.state) {
-    case JobState::kSuspending:
-      return event == JobEvent::kFrozen;
-    case JobState::kCommitting:
-    case JobState::kSaving:
-    case JobState::kKilling:
-      // One that is frozen has given them up already.
-      return (event == JobEvent::kReleased || event == JobEvent::kRequeued) && !job.current.keep_running &&
-             !job.in_ram;
-    default:
-      return false;
-  }
-}
-
-Tally TallyOf(const DurableState& state, JobId id) {
-  Tally tally;
-  if (const auto job = state.jobs.find(id); job != state.jobs.end()) AddTo(tally, job->second);
-  return tally;
-}
-
-void AddDifference(Trend& trend, const Tally& before, const Tally& after, LossBy by) {
-  trend.met += after.met - before.met;
-  trend.missed += after.missed - before.missed;
-  trend.refused += after.refused - before.refused;
-  trend.preemptions += after.preemptions - before.preemptions;
-  const int64_t lost_ms = std::llround(1000 * (after.lost_node_seconds - before.lost_node_seconds));
-  if (lost_ms != 0) trend.lost_node_ms[by] += lost_ms;
-}
-
 class Applier {
  public:
-  // `trend`: what the event adds to it, beside what shows in the job's tally.
-  Applier(DurableState& state, const Event& event, Trend& trend)
-      : state_(state), event_(event), trend_(trend) {}
+  Applier(DurableState& state, const Event& event) : state_(state), event_(event) {}
 
   void operator()(const JobSubmitted& e) { Create(e.spec, e.request_key); }
 
@@ -301,9 +247,6 @@ class Applier {
     if (!next) return;
     const CheckpointId under_way = job.current.checkpoint;
     if (e.gpu_state_lost) ++job.gpu_states_lost;
-    job.left_by = LeavesBy(job, e).value_or(job.left_by);
-    if (FreesNodes(job, e.event) && job.current.predicted != Time{})
-      ++trend_.releases[RatioStep(event_.at - job.ordered_at, job.current.predicted - job.ordered_at)];
     Move(job, e);
     if (IsCheckpointing(job.state) && !IsCheckpointing(*next)) AbandonCheckpoint(job, under_way);
     job.state = *next;
@@ -561,8 +504,6 @@ class Applier {
     checkpoint.digests = e.digests;
     checkpoint.stopped = e.stopped;
     checkpoint.exited = job.exited;
-    const Duration took = event_.at - checkpoint.created - job.current.notice;
-    Add(trend_, {.writes = {{checkpoint.tier, {1, checkpoint.bytes, std::max(Duration(0), took)}}}});
     job.checkpoints.push_back(checkpoint.id);
     job.durable_at = checkpoint.created;
     job.restore_failures = 0;
@@ -633,7 +574,6 @@ class Applier {
 
   DurableState& state_;
   const Event& event_;
-  Trend& trend_;
 };
 
 }  // namespace
@@ -655,27 +595,6 @@ std::string WhyFaulty(const ObservedNode& node) {
 
 Duration RanFor(const JobRecord& job, Time now) {
   return job.ran + (job.runs_since ? std::max(Duration(0), now - *job.runs_since) : Duration(0));
-}
-
-void AddTo(Tally& tally, const JobRecord& job) {
-  tally.preemptions += job.preemptions;
-  tally.lost_node_seconds += job.lost_node_seconds;
-  tally.damaged_checkpoints += job.damaged_checkpoints;
-  tally.gpu_states_lost += job.gpu_states_lost;
-  tally.restarts += job.restarts;
-  if (job.spec.kind != JobKind::kOnDemand) return;
-  if (job.first_started) {
-    ++(*job.first_started <= job.spec.start_by ? tally.met : tally.missed);
-  } else if (job.state == JobState::kFailed && !job.plans.empty() && !job.plans.back().feasible) {
-    ++tally.refused;
-  }
-}
-
-Trends TrendsOf(const DurableState& state, Time now) {
-  Trends trends = state.forgotten_trends;
-  for (const auto& [id, job] : state.jobs) Add(trends, job.trends);
-  Trim(trends, now);
-  return trends;
 }
 
 std::vector<CheckpointId> UsableImages(const DurableState& state, const JobRecord& job) {
@@ -710,18 +629,12 @@ Resumption ResumptionOf(const DurableState& state, const JobRecord& job) {
 
 void Apply(DurableState& state, const Event& event) {
   state.last_seq = std::max(state.last_seq, event.seq);
-  Trend trend;
-  const Tally before = TallyOf(state, event.job);
-  std::visit(Applier(state, event, trend), event.body);
-  const auto found = state.jobs.find(event.job);
-  if (found == state.jobs.end()) return;
-  JobRecord& job = found->second;
-  AddDifference(trend, before, TallyOf(state, event.job), job.left_by);
-  if (trend != Trend()) {
-    Add(job.trends, event.at, trend);
-    Trim(job.trends, event.at);
-  }
-  state.index.Update(job);
+  TrendCount count(state, event);
+  std::visit(Applier(state, event), event.body);
+  const auto job = state.jobs.find(event.job);
+  if (job == state.jobs.end()) return;
+  count.Record(state, job->second);
+  state.index.Update(job->second);
 }
 
 }  // namespace siding

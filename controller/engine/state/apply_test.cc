@@ -1,4 +1,5 @@
 #include "controller/engine/state/cluster_state.h"
+#include "controller/engine/state/trend_count.h"
 #include "gtest/gtest.h"
 
 namespace siding {

@@ -245,9 +245,6 @@ std::vector<CheckpointId> RefusedImagesOf(const DurableState& state, const JobRe
 inline constexpr char kGpuStateWasLost[] =
     "what it had on its GPUs was lost the last time it was taken off them";
 
-void AddTo(Tally& tally, const JobRecord& job);
-// Of all jobs that there have ever been, as far as it is kept.
-Trends TrendsOf(const DurableState& state, Time now);
 // Why there is no such job; the same for one that the caller is not to know of.
 std::string WhyUnknown(const DurableState& state, JobId job);
 

@@ -157,7 +157,8 @@ struct Words {
                         e.note.empty() ? "" : ": ", e.note);
   }
   std::string operator()(const NodeCordoned& e) {
-    return absl::StrCat("node ", e.node.value(), e.cordoned ? " takes nothing new" : " takes jobs again");
+    return absl::StrCat("node ", e.node.value(), e.cordoned ? " takes nothing new" : " takes jobs again",
+                        e.by.empty() ? "" : absl::StrCat(", says ", e.by));
   }
   std::string operator()(const NodeLost& e) {
     if (!e.lost) return absl::StrCat("node ", e.node.value(), " is there again");
@@ -209,6 +210,17 @@ struct Words {
   }
 };
 
+struct Orderer {
+  template <class Body>
+  std::string operator()(const Body& body) const {
+    if constexpr (requires { body.by; }) {
+      return body.by;
+    } else {
+      return "";
+    }
+  }
+};
+
 }  // namespace
 
 std::string ToString(HandVerb verb) { return kVerbs[static_cast<int>(verb)]; }
@@ -221,6 +233,7 @@ std::optional<HandVerb> ParseHandVerb(const std::string& name) {
 }
 
 std::string KindOf(const Event& event) { return std::visit(Kind(), event.body); }
+std::string ByWhom(const Event& event) { return std::visit(Orderer(), event.body); }
 std::string Describe(const Event& event) { return std::visit(Words(), event.body); }
 
 }  // namespace siding

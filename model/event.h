@@ -26,6 +26,7 @@ struct JobSubmitted {
 struct JobMoved {
   JobEvent event = JobEvent::kPlace;
   std::string reason;
+  std::string by;  // orders by hand: whose; empty: nobody's, it was decided
   // kPlace; kRestoreFailed, kRestartNeeded, and kReleased and kRequeued after a kill: where its tasks may
   // still live.
   std::vector<NodeId> nodes;
@@ -83,10 +84,12 @@ struct CheckpointChanged {
   CheckpointId checkpoint;
   CheckpointState state = CheckpointState::kDamaged;
   std::string note;
+  std::string by;  // who ordered that; empty: nobody
 };
 struct NodeCordoned {
   NodeId node;
   bool cordoned = true;
+  std::string by;
 };
 // An operator has said that the node is gone for good, and with it whatever ran there. Not lost: its agent
 // has dialled all the same.
@@ -113,7 +116,8 @@ struct TasksGone {
 // Something its owner should know.
 struct Noted {
   std::string text;
-  int rank = -1;  // agents' number of the task that said it; -1: not known
+  int rank = -1;   // agents' number of the task that said it; -1: not known
+  std::string by;  // whose order it was; empty: nobody's
 };
 
 // What jobs that are over add up to, for counters that must never fall.
@@ -173,8 +177,8 @@ struct HandOrder {
 struct OrderWaits {
   bool waits = true;
   HandOrder order;
-  Time until;  // later it is not carried out any more
-  std::string by;
+  Time until;      // later it is not carried out any more
+  std::string by;  // not waiting: who has withdrawn it; empty: nobody
   bool by_operator = false;
   std::string why;
 };
@@ -192,6 +196,8 @@ struct Event {
 
 // "order-dump", "submitted", ...
 std::string KindOf(const Event& event);
+// Whose order it is, or has ended the job; "": nobody's, it was decided or observed.
+std::string ByWhom(const Event& event);
 // One line for people: "dump to shared storage ordered for request 7".
 std::string Describe(const Event& event);
 

@@ -369,11 +369,10 @@ v1::Event ShowEvent(const Event& event) {
   view.set_job(event.job.value());
   view.set_kind(KindOf(event));
   view.set_text(Describe(event));
+  view.set_by(ByWhom(event));
   if (const auto* move = std::get_if<JobMoved>(&event.body)) AddMove(*move, view);
-  if (const auto* policy = std::get_if<PolicyChanged>(&event.body)) {
-    view.set_by(policy->by);
+  if (const auto* policy = std::get_if<PolicyChanged>(&event.body))
     view.mutable_changes()->Assign(policy->changes.begin(), policy->changes.end());
-  }
   return view;
 }
 

@@ -224,7 +224,7 @@ absl::Status Engine::Resume(const Caller& caller, JobId id, int64_t if_unchanged
                         SIDING_ASSIGN_OR_RETURN(const bool was_waiting, decide.hand.Withdraw(caller, job));
                         if (was_waiting) return absl::OkStatus();
                         SIDING_RETURN_IF_ERROR(decide.verbs.MayFreeze(caller, job));
-                        return decide.verbs.Resume(job);
+                        return decide.verbs.Resume(caller, job);
                       });
 }
 
@@ -292,7 +292,7 @@ absl::Status Engine::Cordon(const Caller& caller, const NodeId& node, bool cordo
   SIDING_RETURN_IF_ERROR(MayCordon(caller));
   SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
   SIDING_RETURN_IF_ERROR(impl_->decide_.actions.Unchanged(if_unchanged, {JobId(), {node}}));
-  SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.Cordon(node, cordoned));
+  SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.Cordon(caller, node, cordoned));
   return impl_->Advance();
 }
 
@@ -317,7 +317,7 @@ absl::Status Engine::DeleteCheckpoint(const Caller& caller, const CheckpointId& 
   MutexLock lock(impl_->mutex_);
   SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
   SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.FindOwner(caller, id).status());
-  SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.DeleteCheckpoint(id));
+  SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.DeleteCheckpoint(caller, id));
   return impl_->Advance();
 }
 

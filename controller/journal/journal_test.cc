@@ -82,6 +82,7 @@ JobMoved FullMove() {
   JobMoved move;
   move.event = JobEvent::kOrderDump;
   move.reason = "r";
+  move.by = "ada";
   move.nodes = {NodeId("n")};
   move.checkpoint = CheckpointId("1.2");
   move.tier = Tier::kLocal;
@@ -118,9 +119,9 @@ std::vector<EventBody> EveryBody() {
       RequestPlanned{FullPlan()},
       RequestRefused{FullSpec(), FullPlan()},
       MethodLost{Method::kSuspend, "why", FromMicros(7)},
-      CheckpointChanged{CheckpointId("1.1"), CheckpointState::kDamaged, "pages"},
-      NodeCordoned{NodeId("n"), false},
-      Noted{"text", 3},
+      CheckpointChanged{CheckpointId("1.1"), CheckpointState::kDamaged, "pages", "ada"},
+      NodeCordoned{NodeId("n"), false, "ada"},
+      Noted{"text", 3, "ada"},
       TasksChanged{{NodeId("n")}, 65536},
       JobsForgotten{{JobId(1), JobId(2)}, JobId(9), {1, 2, 3, 4, 5.5, 6, 7}, FullTrends()},
       JournalRestored{7, JobId(1000)},

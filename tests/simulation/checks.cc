@@ -110,8 +110,8 @@ void Checks::CheckLost(const JobRecord& job) {
 void Checks::CheckRestorable(const Event& event, const CheckpointChanged& changed) {
   const JobRecord& job = *Find(event.job);
   const bool lost = LiesOnALostDisk(recorded_, recorded_.checkpoints.at(changed.checkpoint));
-  if (changed.state == CheckpointState::kDeleted && !IsTerminal(job.state) && changed.note != "asked for" &&
-      !lost && job.checkpoints.empty())
+  if (changed.state == CheckpointState::kDeleted && !IsTerminal(job.state) && changed.by.empty() && !lost &&
+      job.checkpoints.empty())
     lab_.trace.Violate(absl::StrCat("the last checkpoint of job ", job.id.value(), " is deleted"));
 }
 

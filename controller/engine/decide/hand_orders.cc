@@ -29,7 +29,8 @@ absl::Status HandOrders::MayTakeBack(const Caller& caller, const JobRecord& job)
 // Whoever has given the order that waits is told.
 void HandOrders::Replace(const Caller& caller, const JobRecord& job, const HandOrder& order) {
   if (!job.waiting_order || job.waiting_order->order == order) return;
-  Withdraw(job, absl::StrCat(ToString(order.verb), ", asked for by ", caller.user, ", takes its place"));
+  Withdraw(job, absl::StrCat(ToString(order.verb), ", ", AskedForBy(caller.user), ", takes its place"),
+           caller.user);
 }
 
 absl::Status HandOrders::Begin(const Caller& caller, const JobRecord& job, const HandOrder& order) {
@@ -39,6 +40,8 @@ absl::Status HandOrders::Begin(const Caller& caller, const JobRecord& job, const
   }
   SIDING_ASSIGN_OR_RETURN(JobMoved move, verbs_.Begin(job, order));
   Replace(caller, job, order);
+  move.by = caller.user;
+  move.reason = absl::StrCat(order.verb == HandVerb::kMigrate ? "migration " : "", AskedForBy(caller.user));
   recorder_.Move(job, std::move(move));
   quota_.GiveUpImages(superseded);
   return absl::OkStatus();
@@ -73,7 +76,7 @@ void HandOrders::BeginWaiting(const JobRecord& job) {
 absl::StatusOr<bool> HandOrders::Withdraw(const Caller& caller, const JobRecord& job) {
   if (!job.waiting_order) return false;
   SIDING_RETURN_IF_ERROR(MayTakeBack(caller, job));
-  Withdraw(job, absl::StrCat("withdrawn by ", caller.user));
+  Withdraw(job, absl::StrCat("withdrawn by ", caller.user), caller.user);
   return true;
 }
 
@@ -83,9 +86,10 @@ bool HandOrders::WithdrawLate(const JobRecord& job) {
   return true;
 }
 
-void HandOrders::Withdraw(const JobRecord& job, std::string why) {
+void HandOrders::Withdraw(const JobRecord& job, std::string why, const std::string& by) {
   OrderWaits withdrawn = *job.waiting_order;
   withdrawn.waits = false;
+  withdrawn.by = by;
   withdrawn.why = std::move(why);
   recorder_.Record(job.id, std::move(withdrawn));
 }

@@ -45,7 +45,8 @@ class HandOrders {
   void Replace(const Caller& caller, const JobRecord& job, const HandOrder& order);
   void BeginWaiting(const JobRecord& job);
   absl::Status Begin(const Caller& caller, const JobRecord& job, const HandOrder& order);
-  void Withdraw(const JobRecord& job, std::string why);
+  // `by`: who has done so; "": nobody.
+  void Withdraw(const JobRecord& job, std::string why, const std::string& by = "");
 
   const ClusterState& state_;
   const Clock& clock_;

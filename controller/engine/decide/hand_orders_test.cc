@@ -50,6 +50,13 @@ class HandOrdersTest : public EngineTest {
       if (event.job == job) kinds.push_back(KindOf(event));
     return kinds;
   }
+  // Of the last event of that kind.
+  std::string LastBy(const std::string& kind) {
+    std::string by = "there was none";
+    for (const Event& event : engine_->EventsAfter(0, 1000, Duration(0)))
+      if (KindOf(event) == kind) by = ByWhom(event);
+    return by;
+  }
   bool Has(JobId job, const std::string& kind) {
     const auto kinds = KindsOf(job);
     return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
@@ -330,6 +337,70 @@ TEST_F(HandOrdersTest, AJobThatLeavesIsNotToldToLeave) {
   ASSERT_TRUE(engine_->Vacate(kAda, job, Tier::kShared).ok());
   EXPECT_EQ(engine_->Vacate(kAda, job, Tier::kShared).message(),
             "job 1 is dumping: only a running or suspended job can leave its nodes");
+}
+
+TEST_F(HandOrdersTest, WhoseOrderItIsIsRecorded) {
+  AddNodes({"a"});
+  const JobId job = Submit(Batch());
+  Settle();
+  EXPECT_EQ(LastBy("place"), "") << "it was decided";
+  ASSERT_TRUE(engine_->Suspend(kAda, job).ok());
+  Settle();
+  EXPECT_EQ(LastBy("order-suspend"), kAda.user);
+  EXPECT_EQ(LastBy("frozen"), "") << "it was observed";
+  ASSERT_TRUE(engine_->Resume(kRoot, job).ok());
+  Settle();
+  EXPECT_EQ(LastBy("order-resume"), kRoot.user);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+    Settle();
+    EXPECT_EQ(LastBy("order-dump"), kAda.user);
+  }
+  ASSERT_TRUE(engine_->DeleteCheckpoint(kRoot, Job(job).checkpoints.front()).ok());
+  EXPECT_EQ(LastBy("checkpoint-deleted"), kRoot.user);
+  ASSERT_TRUE(engine_->Cordon(kRoot, NodeId("a"), true).ok());
+  EXPECT_EQ(LastBy("cordoned"), kRoot.user);
+  ASSERT_TRUE(engine_->Vacate(kAda, job, Tier::kShared).ok());
+  Settle();
+  EXPECT_EQ(LastBy("order-dump"), kAda.user);
+  ASSERT_TRUE(engine_->Restart(kAda, job, false).ok());
+  EXPECT_EQ(LastBy("restart-needed"), kAda.user);
+  ASSERT_TRUE(engine_->Kill(kRoot, job).ok());
+  Settle();
+  EXPECT_EQ(LastBy("cancelled"), kRoot.user);
+  ASSERT_TRUE(engine_->Cordon(kRoot, NodeId("a"), false).ok());
+  EXPECT_EQ(LastBy("uncordoned"), kRoot.user);
+}
+TEST_F(HandOrdersTest, WhoseOrderItWasIsRecordedWhenItHasWaited) {
+  const JobId job = WaitingVacate();
+  EXPECT_EQ(LastBy("order-waits"), kAda.user);
+  EXPECT_EQ(LastBy("order-dump"), "") << "on schedule";
+  StepUntilHas(job, "released");
+  EXPECT_EQ(LastBy("order-dump"), kAda.user);
+}
+TEST_F(HandOrdersTest, WhoWithdrawsItIsRecorded) {
+  const JobId job = WaitingVacate();
+  ASSERT_TRUE(engine_->Suspend(kRoot, job).ok());
+  EXPECT_EQ(LastBy("order-withdrawn"), kRoot.user);
+  EXPECT_EQ(LastBy("order-waits"), kRoot.user);
+  clock_.Advance(kOrderPatience + 1h);
+  engine_->Tick();
+  EXPECT_EQ(LastBy("order-withdrawn"), "") << "it has taken too long";
+}
+
+// As it was recorded once, without by whom.
+TEST_F(HandOrdersTest, AnOrderOfAnOldJournalIsAnOrderByHand) {
+  AddNodes({"a"});
+  const JobId job = Submit(Batch());
+  Settle();
+  ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+  JobRecord saved = Job(job);
+  EXPECT_TRUE(IsSavedByHand(saved));
+  saved.current.by = "";
+  saved.current.reason = kAskedFor;
+  EXPECT_TRUE(IsSavedByHand(saved));
+  saved.current.reason = "on schedule, every 30s";
+  EXPECT_FALSE(IsSavedByHand(saved));
 }
 
 TEST_F(HandOrdersTest, OthersMayNotAskForIt) {

@@ -137,20 +137,21 @@ void Recovery::FallBackBehindSave(const JobRecord& job, const std::string& why) 
   recorder_.Move(job, std::move(move));
 }
 
-void Recovery::StartOver(const JobRecord& job, const std::string& why) {
+void Recovery::StartOver(const JobRecord& job, const std::string& why, const std::string& by) {
   if (job.first_started && job.state != JobState::kStarting)
     spdlog::warn("job {} is started from the beginning: {}", job.id.value(), why);
   if (job.state != JobState::kStarting) retries_.erase(job.id);
   JobMoved move = Moved(JobEvent::kRestartNeeded, why);
+  move.by = by;
   move.nodes = cluster_.WhereTasksMayLive(job);
   recorder_.Move(job, std::move(move));
 }
 
-bool Recovery::TakeRefusedBack(const JobRecord& job) {
+bool Recovery::TakeRefusedBack(const JobRecord& job, const std::string& by) {
   const std::vector<CheckpointId> refused = RefusedImagesOf(state_, job);
   for (const CheckpointId& id : refused)
-    recorder_.Record(job.id,
-                     CheckpointChanged{id, CheckpointState::kGood, "to be tried once more: asked for"});
+    recorder_.Record(job.id, CheckpointChanged{id, CheckpointState::kGood,
+                                               absl::StrCat("to be tried once more: ", AskedForBy(by)), by});
   return !refused.empty();
 }
 

@@ -65,9 +65,9 @@ class Recovery {
   // Back to the newest checkpoint that is good, or what the program saved; to the beginning only if it may.
   void FallBack(const JobRecord& job, const std::string& why);
   // From the beginning. Its user or an operator has asked for it, or the job allows it.
-  void StartOver(const JobRecord& job, const std::string& why);
+  void StartOver(const JobRecord& job, const std::string& why, const std::string& by = "");
   // Its images that were refused count again. False: there are none.
-  bool TakeRefusedBack(const JobRecord& job);
+  bool TakeRefusedBack(const JobRecord& job, const std::string& by);
   // It is parked and has nothing to continue from: its user or an operator has to decide.
   bool NeedsDecision(const JobRecord& job) const;
   // It is not to be started or restored now, whatever is free.

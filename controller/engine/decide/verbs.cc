@@ -64,9 +64,9 @@ absl::Status Verbs::MayFreeze(const Caller& caller, const JobRecord& job) const 
       absl::StrCat("only operators suspend and resume jobs of ", platform_.manager()));
 }
 
-absl::Status Verbs::Resume(const JobRecord& job) {
+absl::Status Verbs::Resume(const Caller& caller, const JobRecord& job) {
   if (job.held) return NotInState(job, absl::StrCat("it ", WhoHolds(job), "; release it first"));
-  if (job.state == JobState::kParked) return TryAgain(job);
+  if (job.state == JobState::kParked) return TryAgain(caller, job);
   if (job.state != JobState::kSuspended) return NotInState(job, "only a suspended job can be resumed");
   if (RequestStillWants(state_, job.displaced_by)) {
     return NotInState(job, absl::StrCat("it made way for request ", job.displaced_by.value(),
@@ -76,7 +76,8 @@ absl::Status Verbs::Resume(const JobRecord& job) {
     return NotInState(job, "others use its nodes, or one of them is away");
   JobMoved move;
   move.event = JobEvent::kOrderResume;
-  move.reason = "asked for";
+  move.by = caller.user;
+  move.reason = AskedForBy(caller.user);
   recorder_.Move(job, std::move(move));
   return absl::OkStatus();
 }
@@ -115,7 +116,6 @@ absl::StatusOr<JobMoved> Verbs::Begin(const JobRecord& job, const HandOrder& ord
       break;
     }
   }
-  move.reason = order.verb == HandVerb::kMigrate ? "migration asked for" : kAskedFor;
   return move;
 }
 
@@ -184,7 +184,7 @@ absl::Status Verbs::Restart(const Caller& caller, const JobRecord& job, bool run
                       "or is suspended");
   }
   recovery_.TryAtOnce(job.id);
-  recovery_.StartOver(job, absl::StrCat("asked for by ", caller.user));
+  recovery_.StartOver(job, AskedForBy(caller.user), caller.user);
   return absl::OkStatus();
 }
 
@@ -207,7 +207,8 @@ absl::Status Verbs::EndToRestart(const Caller& caller, const JobRecord& job) {
   JobMoved move;
   move.event = JobEvent::kOrderKill;
   move.from_beginning = true;
-  move.reason = absl::StrCat("asked for by ", caller.user);
+  move.by = caller.user;
+  move.reason = AskedForBy(caller.user);
   recorder_.Move(job, std::move(move));
   return absl::OkStatus();
 }
@@ -294,7 +295,8 @@ absl::StatusOr<std::optional<JobMoved>> Verbs::End(const JobRecord& job, const s
   if (!OwnershipOf(job.spec).siding_ends)
     return NotInState(job, absl::StrCat("it is ", job.spec.cluster_manager, "'s, which can cancel it"));
   JobMoved move;
-  move.reason = absl::StrCat("asked for by ", by);
+  move.by = by;
+  move.reason = AskedForBy(by);
   move.for_good = true;
   if (!HoldsNodes(job.state)) {
     move.event = JobEvent::kCancelled;
@@ -319,15 +321,15 @@ absl::Status Verbs::IsKnown(const NodeId& node) const {
                                 : absl::NotFoundError(absl::StrCat("there is no node ", node.value()));
 }
 
-absl::Status Verbs::Cordon(const NodeId& node, bool cordoned) {
+absl::Status Verbs::Cordon(const Caller& caller, const NodeId& node, bool cordoned) {
   SIDING_RETURN_IF_ERROR(IsKnown(node));
   const auto record = state_.nodes.find(node);
   const bool is_cordoned = record != state_.nodes.end() && record->second.cordoned;
-  if (is_cordoned != cordoned) recorder_.Record(JobId(), NodeCordoned{node, cordoned});
+  if (is_cordoned != cordoned) recorder_.Record(JobId(), NodeCordoned{node, cordoned, caller.user});
   return absl::OkStatus();
 }
 
-absl::Status Verbs::DeleteCheckpoint(const CheckpointId& id) {
+absl::Status Verbs::DeleteCheckpoint(const Caller& caller, const CheckpointId& id) {
   const CheckpointRecord& checkpoint = state_.checkpoints.at(id);
   const JobRecord& job = state_.jobs.at(checkpoint.job);
   if (checkpoint.state == CheckpointState::kBeingMade) {
@@ -344,24 +346,26 @@ absl::Status Verbs::DeleteCheckpoint(const CheckpointId& id) {
                                                       ", which is ", ToString(job.state)));
   }
   if (IsWhole(checkpoint.state)) {
-    recorder_.Record(job.id, CheckpointChanged{id, CheckpointState::kDeleted, "asked for"});
+    recorder_.Record(job.id,
+                     CheckpointChanged{id, CheckpointState::kDeleted, AskedForBy(caller.user), caller.user});
     recovery_.ForgetRetries(job.id);  // it may continue from the one before
   }
   return absl::OkStatus();
 }
 
 // It waits only because it could not be restored a moment ago.
-absl::Status Verbs::TryAgain(const JobRecord& job) {
+absl::Status Verbs::TryAgain(const Caller& caller, const JobRecord& job) {
   if (!OwnershipOf(job.spec).siding_ends)
     return NotInState(job, absl::StrCat("it is ", job.spec.cluster_manager, "'s, which starts it again"));
   if (recovery_.NeedsDecision(job)) {
-    if (recovery_.TakeRefusedBack(job)) return absl::OkStatus();
+    if (recovery_.TakeRefusedBack(job, caller.user)) return absl::OkStatus();
     return NotInState(job, absl::StrCat("nothing is left that it could go on from; sidingctl restart ",
                                         job.id.value(), " starts it from the beginning"));
   }
   if (!recovery_.TryAtOnce(job.id))
     return NotInState(job, "it waits for nodes, and goes on by itself when there is room");
-  recorder_.Record(job.id, Noted{"to be tried again at once: asked for"});
+  recorder_.Record(
+      job.id, Noted{absl::StrCat("to be tried again at once: ", AskedForBy(caller.user)), -1, caller.user});
   return absl::OkStatus();
 }
 

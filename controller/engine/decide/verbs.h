@@ -40,7 +40,7 @@ class Verbs {
   // A cluster manager gives the slots of a suspended job to others, and takes them back without asking for
   // room: with it only its operators suspend and resume.
   absl::Status MayFreeze(const Caller& caller, const JobRecord& job) const;
-  absl::Status Resume(const JobRecord& job);
+  absl::Status Resume(const Caller& caller, const JobRecord& job);
   // What begins the order, of a job that may be told so: also of one whose work is being saved while it runs
   // on, for afterwards.
   absl::StatusOr<JobMoved> Begin(const JobRecord& job, const HandOrder& order) const;
@@ -55,11 +55,11 @@ class Verbs {
   absl::StatusOr<std::optional<JobMoved>> End(const JobRecord& job, const std::string& by) const;
   // kNotFound if there is no such node.
   absl::Status IsKnown(const NodeId& node) const;
-  absl::Status Cordon(const NodeId& node, bool cordoned);
-  absl::Status DeleteCheckpoint(const CheckpointId& id);
+  absl::Status Cordon(const Caller& caller, const NodeId& node, bool cordoned);
+  absl::Status DeleteCheckpoint(const Caller& caller, const CheckpointId& id);
 
  private:
-  absl::Status TryAgain(const JobRecord& job);
+  absl::Status TryAgain(const Caller& caller, const JobRecord& job);
   absl::Status EndToRestart(const Caller& caller, const JobRecord& job);
   absl::Status MayRaisePriority(const Caller& caller, const JobRecord& job, int priority) const;
   absl::Status MayChangeWalltime(const Caller& caller, const JobRecord& job, Duration walltime) const;

@@ -444,6 +444,7 @@ bool JobObserver::ObserveKill(const JobRecord& job) {
     event = JobEvent::kReleased;
   }
   JobMoved move = Moved(event, job.current.reason);
+  move.by = job.current.by;
   const bool may_start_over =
       job.current.from_beginning || MayStartOverAfterLoss(job) || (!lost && MayStartOver(job));
   if (event == JobEvent::kRequeued && !may_start_over) {

@@ -89,7 +89,10 @@ bool IsSavedRunning(const JobRecord& job) {
          job.current.keep_running;
 }
 
-bool IsSavedByHand(const JobRecord& job) { return IsSavedRunning(job) && job.current.reason == kAskedFor; }
+bool IsSavedByHand(const JobRecord& job) {
+  const bool as_it_was_recorded_once = job.current.reason == kAskedFor;  // without by whom
+  return IsSavedRunning(job) && (!job.current.by.empty() || as_it_was_recorded_once);
+}
 
 bool IsRestoringFrom(const JobRecord& job, const CheckpointId& image) {
   if (job.beginning)

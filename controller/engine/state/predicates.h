@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "controller/engine/engine.h"
 #include "controller/engine/state/cluster_state.h"
 #include "controller/platform/platform.h"
@@ -72,8 +73,9 @@ bool IsStray(const ClusterState& state, const TaskId& id, const v1::TaskReport& 
 // The number of the order under way with a job; the next few are for attempts.
 int64_t OpOf(const JobRecord& job);
 inline constexpr int64_t kOpsPerOrder = 100;
-// Why a job was moved that somebody has said it of; it stands in journals.
+// Why something is done that somebody has ordered; it stands in journals, since some time with " by ada".
 inline constexpr char kAskedFor[] = "asked for";
+inline std::string AskedForBy(const std::string& user) { return absl::StrCat(kAskedFor, " by ", user); }
 // Its image is being made while it runs on because somebody has asked for it.
 bool IsSavedByHand(const JobRecord& job);
 // It is being restored from that image, or will be again if the order to end it is withdrawn.

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
 #include "common/units.h"
+#include "page/server/order_calls.h"
 
 namespace siding::cli {
 namespace {
@@ -158,45 +159,9 @@ absl::Status PageSource::PlanAction(const v1::ActionRequest& request, v1::Action
 }
 
 absl::Status PageSource::Order(const v1::PageOrder& order, v1::PageOrdered& response) {
-  const v1::ActionRequest& action = order.action();
-  const std::string& verb = action.verb();
-  v1::Empty none;
-  const auto give = [&](auto method, const auto& request, auto& answer) {
+  return page::GiveBy<Stub>(order, response, [&](auto method, const auto& request, auto& answer) {
     return Ask(questions_, method, request, answer, Repeat::kNo);
-  };
-  if (verb == "cordon" || verb == "uncordon") {
-    v1::NodeRef node;
-    node.set_name(action.node());
-    node.set_if_unchanged(order.if_unchanged());
-    return verb == "cordon" ? give(&Stub::Cordon, node, none) : give(&Stub::Uncordon, node, none);
-  }
-  if (verb == "checkpoint" || verb == "vacate") {
-    v1::CheckpointRequest save;
-    save.set_id(action.job());
-    save.set_tier(action.tier());
-    save.set_if_unchanged(order.if_unchanged());
-    if (verb == "vacate") return give(&Stub::Vacate, save, none);
-    v1::CheckpointResponse saved;
-    SIDING_RETURN_IF_ERROR(give(&Stub::Checkpoint, save, saved));
-    response.set_checkpoint(saved.checkpoint());
-    return absl::OkStatus();
-  }
-  if (verb == "migrate") {
-    v1::MigrateRequest move;
-    move.set_id(action.job());
-    *move.mutable_nodes() = action.nodes();
-    move.set_if_unchanged(order.if_unchanged());
-    return give(&Stub::Migrate, move, none);
-  }
-  v1::JobRef job;
-  job.set_id(action.job());
-  job.set_if_unchanged(order.if_unchanged());
-  if (verb == "suspend") return give(&Stub::Suspend, job, none);
-  if (verb == "resume") return give(&Stub::Resume, job, none);
-  if (verb == "hold") return give(&Stub::Hold, job, none);
-  if (verb == "release") return give(&Stub::Release, job, none);
-  if (verb == "kill") return give(&Stub::Kill, job, none);
-  return absl::InvalidArgumentError(absl::StrCat("verb '", verb, "' is not known"));
+  });
 }
 
 std::shared_ptr<LiveEvents> PageSource::live() const {

@@ -95,7 +95,8 @@ absl::StatusOr<std::string> ParseHeaderName(const std::string& text) {
 Fields PageProxyFields(PageProxyConfig& proxy) {
   return {{"addresses", EachInto(proxy.addresses, PlainAddress)},
           {"user_header", ParsedInto(proxy.user_header, ParseHeaderName)},
-          {"secret", Text(proxy.secret)}};
+          {"secret", Text(proxy.secret)},
+          {"orders", Flag(proxy.orders)}};
 }
 
 Fields SlurmFields(SlurmConfig& slurm) {
@@ -158,6 +159,8 @@ std::string ProblemOf(const ControllerConfig& config) {
   const PageProxyConfig& proxy = config.page_proxy;
   if (proxy.addresses.empty() != proxy.secret.empty())
     return "page_proxy: expected addresses and secret together: by an address alone all of its machine are";
+  if (proxy.orders && proxy.addresses.empty())
+    return "page_proxy.orders: expected addresses and secret with it, of the proxy whose word is taken";
   if (limits.arriving_calls >= limits.threads) {
     return absl::StrCat("limits.arriving_calls: ", limits.arriving_calls,
                         "; expected fewer than limits.threads (", limits.threads, "), for each holds one");

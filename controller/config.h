@@ -53,7 +53,8 @@ enum class IdentityBy { kCertificate, kMunge };
 struct PageProxyConfig {
   std::set<std::string> addresses;  // IP; none: there is no proxy
   std::string user_header = "X-Forwarded-User";
-  std::string secret;  // file
+  std::string secret;   // file
+  bool orders = false;  // readers that it names may also give orders
 };
 
 struct ControllerConfig {

@@ -179,10 +179,10 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
                                    StepDown(config, engine), signals);
   spdlog::info("stopping; jobs continue to run");
   server->Close();
+  page.Close();  // orders come by it as well, and are for agents that are still there
   api.Stop();
   gateway.CloseAll();
   server->Finish();
-  page.Close();  // the last, for it waits for its readers, and changes nothing
   return ended;
 }
 

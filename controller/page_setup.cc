@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -48,7 +49,14 @@ absl::StatusOr<page::PageProxy> ProxyOf(const PageProxyConfig& config) {
   if (absl::EqualsIgnoreCase(config.user_header, page::kProxySecretHeader))
     return absl::InvalidArgumentError("page_proxy.user_header: expected another one than the secret's");
   SIDING_ASSIGN_OR_RETURN(std::string secret, ReadSecret(config.secret));
-  return page::PageProxy{config.addresses, config.user_header, std::move(secret)};
+  return page::PageProxy{config.addresses, config.user_header, std::move(secret), config.orders};
+}
+
+std::string WhoOrders(const ControllerConfig& config) {
+  std::vector<std::string> who;
+  if (PageHasTls(config) && config.identity == IdentityBy::kCertificate) who.emplace_back("by certificate");
+  if (config.page_proxy.orders) who.emplace_back("by the proxy's word");
+  return who.empty() ? "it is read only" : absl::StrCat("orders are taken ", absl::StrJoin(who, ", and "));
 }
 
 page::HttpOptions OptionsOf(const ControllerConfig& config) {
@@ -135,8 +143,9 @@ absl::StatusOr<std::unique_ptr<ServedPage>> ServedPage::Serve(const ControllerCo
   SIDING_ASSIGN_OR_RETURN(served->server_, page::PageServer::Start(OptionsOf(config), served->sessions_,
                                                                    served->strangers_, clock));
   spdlog::info(
-      "the page is served at {}{}, read only", served->server_->address(),
-      config.page_names.empty() ? "" : absl::StrCat(", known as ", absl::StrJoin(config.page_names, ", ")));
+      "the page is served at {}{}; {}", served->server_->address(),
+      config.page_names.empty() ? "" : absl::StrCat(", known as ", absl::StrJoin(config.page_names, ", ")),
+      WhoOrders(config));
   return served;
 }
 

@@ -87,6 +87,12 @@ TEST_F(PageSetupTest, AnAddressIsReadAsTheServerWritesIt) {
   EXPECT_THAT(config->page_proxy.addresses, testing::ElementsAre("10.0.0.5", "fd00::5"));
   EXPECT_EQ(config->page_proxy.user_header, "Remote-User");
 }
+TEST_F(PageSetupTest, AProxysWordIsGoodForOrdersWhereItIsSaid) {
+  const std::string proxy = "page_proxy: {addresses: ['::1'], secret: /x";
+  EXPECT_FALSE(ParseControllerConfig(proxy + "}", "c.yaml")->page_proxy.orders);
+  EXPECT_TRUE(ParseControllerConfig(proxy + ", orders: true}", "c.yaml")->page_proxy.orders);
+  EXPECT_THAT(ProblemOf("page_proxy: {orders: true}"), HasSubstr("page_proxy.orders: expected addresses"));
+}
 
 TEST(ActivePageTest, WhoHasTakenOverActsWithoutItAndTriesAgain) {
   FakeClock clock;

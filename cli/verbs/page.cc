@@ -33,10 +33,9 @@ absl::StatusOr<int> Serve(Session& session, int port) {
   const SteadyClock clock;
   PageSource source(session.connection);
   page::Door door;
-  page::OrderDesk desk(source, door.OrderToken());
   SIDING_ASSIGN_OR_RETURN(
       std::unique_ptr<page::PageServer> server,
-      page::PageServer::Start({.address = absl::StrCat("127.0.0.1:", port)}, source, clock, &door, &desk));
+      page::PageServer::Start({.address = absl::StrCat("127.0.0.1:", port)}, source, source, door, clock));
   // Until here Ctrl-C ends the process: the start may wait for a controller, and there is nothing to undo.
   const StopSignal stop;
   if (Tell(session, absl::StrCat("http://127.0.0.1:", server->port(), door.Key()))) stop.Wait();

@@ -61,7 +61,7 @@ HttpResponse OrderDesk::Tell() const {
 
 HttpResponse OrderDesk::Plan(const v1::ActionRequest& action) {
   v1::ActionPlan plan;
-  const absl::Status status = orders_.PlanAction(action, plan);
+  const absl::Status status = planning_.Spend([&] { return orders_.PlanAction(action, plan); });
   return status.ok() ? Json(plan) : Refuse(status);
 }
 

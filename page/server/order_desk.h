@@ -5,11 +5,13 @@
 #include <deque>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "common/mutex.h"
 #include "page/server/errand.h"
 #include "page/server/http.h"
 #include "page/server/orders.h"
+#include "page/server/planning_time.h"
 
 namespace siding::page {
 
@@ -17,8 +19,9 @@ namespace siding::page {
 // answer did not come. Thread-safe as far as `orders` is.
 class OrderDesk {
  public:
-  // `orders` must outlive it. `token`: what an order has to have with it.
-  OrderDesk(Orders& orders, std::string token) : orders_(orders), token_(std::move(token)) {}
+  // `orders` and `planning` must outlive it. `token`: what an order has to have with it.
+  OrderDesk(Orders& orders, std::string token, PlanningBudget& planning)
+      : orders_(orders), token_(std::move(token)), planning_(planning) {}
 
   // Of a request that IsErrand(), and that RefuseForeign() has let through.
   HttpResponse Answer(const HttpRequest& request);
@@ -38,6 +41,7 @@ class OrderDesk {
 
   Orders& orders_;
   const std::string token_;
+  PlanningBudget& planning_;
   Mutex mutex_;
   std::map<std::string, Given> given_ ABSL_GUARDED_BY(mutex_);  // by key
   std::deque<std::string> keys_ ABSL_GUARDED_BY(mutex_);        // oldest first

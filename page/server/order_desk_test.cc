@@ -1,9 +1,13 @@
 #include "page/server/order_desk.h"
 
+#include <memory>
+
 #include "absl/strings/str_cat.h"
+#include "common/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "page/server/planning_time.h"
 
 namespace siding::page {
 namespace {
@@ -53,7 +57,9 @@ class OrderDeskTest : public testing::Test {
   }
 
   FakeOrders orders_;
-  OrderDesk desk_{orders_, "token"};
+  FakeClock clock_;
+  PlanningBudget planning_{clock_, std::make_shared<PlanningTime>(clock_, PlanningTime::kOfAll)};
+  OrderDesk desk_{orders_, "token", planning_};
 };
 
 TEST_F(OrderDeskTest, ThePageIsToldTheTokenOfItsSessionAndNoBrowserKeepsIt) {

@@ -1,5 +1,7 @@
-// Whom the page's server gives orders to, in the name of its one reader. A page without is read only.
+// Whom the page's server gives orders to, in the name of one reader.
 #pragma once
+
+#include <string>
 
 #include "absl/status/status.h"
 #include "siding/v1/page.pb.h"
@@ -15,6 +17,12 @@ class Orders {
   // Made at most once. kDeadlineExceeded, kCancelled, kAborted, kUnknown, kInternal: it is not known whether
   // it was carried out. Other errors: nothing was done; kUnavailable: nobody was reached who could.
   virtual absl::Status Order(const v1::PageOrder& order, v1::PageOrdered& response) = 0;
+};
+
+// What a reader may order by. The page of one who has none is read only.
+struct OrderAccess {
+  Orders* orders = nullptr;  // nullptr: he orders nothing
+  std::string token;         // what each of his orders has to have with it
 };
 
 }  // namespace siding::page

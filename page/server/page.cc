@@ -40,6 +40,12 @@ absl::StatusOr<FeedPart> ReadEvents(Source& source, int64_t after, Duration wait
   return feed;
 }
 
+// Of a server that takes orders.
+HttpOptions WithBodies(HttpOptions options) {
+  options.longest_body = kLongestErrand;
+  return options;
+}
+
 // In whole milliseconds, and rather more than less.
 std::string AgeOf(const Snapshot& snapshot, Time asked) {
   return absl::StrCat(
@@ -49,23 +55,25 @@ std::string AgeOf(const Snapshot& snapshot, Time asked) {
 }  // namespace
 
 Page::Page(Source& source, std::shared_ptr<const PageFrame> frame, Readers readers, const PageLimits& limits,
-           OrderDesk* desk)
+           OrderAccess access)
     : source_(source),
       frame_(std::move(frame)),
       readers_(readers),
       limits_(limits),
-      desk_(desk),
       snapshots_(frame_->clock, kMoment, kMostUnread, frame_->unread, limits.unread),
-      planning_(frame_->clock, PlanningTime::kOfOne),
+      planning_(frame_->clock, frame_->planning),
+      planning_orders_(frame_->clock, frame_->planning_orders),
       feed_({.newest = [&source] { return source.NewestEvent(); },
              .read = [&source](int64_t after, Duration wait) { return ReadEvents(source, after, wait); },
              .here = [&source] { return source.Here(); }},
-            frame_->clock, limits.stream) {}
+            frame_->clock, limits.stream) {
+  if (access.orders != nullptr) desk_.emplace(*access.orders, std::move(access.token), planning_orders_);
+}
 
 Page::Page(Source& source, const Clock& clock, const std::vector<File>& files, Readers readers,
-           OrderDesk* desk)
+           OrderAccess access)
     : Page(source, std::make_shared<PageFrame>(PageFrame{clock, StaticFiles(files), {}}), readers,
-           PageLimits(), desk) {}
+           PageLimits(), std::move(access)) {}
 
 absl::Status Page::Turn(Duration wait) {
   snapshots_.Forget();
@@ -96,14 +104,7 @@ absl::StatusOr<std::string> Page::Call(absl::Status (Source::*call)(const Reques
 }
 
 absl::StatusOr<std::string> Page::TellPlan(const PlanRequest& plan) {
-  SIDING_RETURN_IF_ERROR(planning_.Left());
-  SIDING_RETURN_IF_ERROR(frame_->planning->Left());
-  const Time began = frame_->clock.Now();
-  auto told = Call(&Source::PlanRequest, plan.request);
-  const Duration took = frame_->clock.Now() - began;
-  planning_.Take(took);
-  frame_->planning->Take(took);
-  return told;
+  return planning_.Spend([&] { return Call(&Source::PlanRequest, plan.request); });
 }
 
 absl::StatusOr<std::string> Page::Tell(const Question& question) {
@@ -139,7 +140,7 @@ HttpResponse Page::Answer(const HttpRequest& request) {
 }
 
 std::optional<HttpResponse> Page::AnswerErrand(const HttpRequest& request) {
-  if (desk_ == nullptr || !IsErrand(request) || RefuseForeign(request, frame_->names)) return std::nullopt;
+  if (!desk_ || !IsErrand(request) || RefuseForeign(request, frame_->names)) return std::nullopt;
   if (const absl::Status standing = feed_.standing(); !standing.ok()) return Refuse(standing);
   return desk_->Answer(request);
 }
@@ -194,26 +195,31 @@ HttpResponse Page::Follow(const FollowEvents& events) {
 }
 
 PageServer::PageServer(const HttpOptions& options, Source& source, Readers readers, Sessions* sessions,
-                       const Clock& clock, OrderDesk* desk)
+                       const Clock& clock, OrderAccess access)
     : clock_(clock),
       scheme_(options.tls ? "https" : "http"),
       host_(options.address.substr(0, options.address.rfind(':'))),
       pages_(std::make_unique<Pages>(
           source, std::make_shared<PageFrame>(PageFrame{clock, StaticFiles(Files()), options.names}), readers,
-          sessions, desk)) {}
+          sessions, std::move(access))) {}
 
 absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const HttpOptions& options, Source& source,
-                                                              const Clock& clock, Door* door,
-                                                              OrderDesk* desk) {
-  if (desk != nullptr && door == nullptr)
-    return absl::InvalidArgumentError("a page that takes orders needs a door: everybody would give them");
+                                                              const Clock& clock) {
+  std::unique_ptr<PageServer> started(new PageServer(options, source, Readers::kAll, nullptr, clock));
+  SIDING_RETURN_IF_ERROR(started->Serve(options, [pages = started->pages_.get()](const HttpRequest& request) {
+    return pages->Answer(request);
+  }));
+  return started;
+}
+
+absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const HttpOptions& options, Source& source,
+                                                              Orders& orders, Door& door,
+                                                              const Clock& clock) {
   std::unique_ptr<PageServer> started(
-      new PageServer(options, source, door == nullptr ? Readers::kAll : Readers::kOne, nullptr, clock, desk));
-  HttpOptions with_bodies = options;
-  with_bodies.longest_body = desk == nullptr ? 0 : kLongestErrand;
+      new PageServer(options, source, Readers::kOne, nullptr, clock, {&orders, door.OrderToken()}));
   SIDING_RETURN_IF_ERROR(
-      started->Serve(with_bodies, [pages = started->pages_.get(), door](const HttpRequest& request) {
-        auto stopped = door == nullptr ? std::nullopt : door->Stop(request);
+      started->Serve(WithBodies(options), [pages = started->pages_.get(), &door](const HttpRequest& request) {
+        auto stopped = door.Stop(request);
         return stopped ? *std::move(stopped) : pages->Answer(request);
       }));
   return started;
@@ -222,9 +228,9 @@ absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const HttpOptions&
 absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const HttpOptions& options, Sessions& sessions,
                                                               Source& strangers, const Clock& clock) {
   std::unique_ptr<PageServer> started(new PageServer(options, strangers, Readers::kAll, &sessions, clock));
-  SIDING_RETURN_IF_ERROR(started->Serve(options, [pages = started->pages_.get()](const HttpRequest& request) {
-    return pages->Answer(request);
-  }));
+  SIDING_RETURN_IF_ERROR(started->Serve(
+      WithBodies(options),
+      [pages = started->pages_.get()](const HttpRequest& request) { return pages->Answer(request); }));
   return started;
 }
 

@@ -1,5 +1,5 @@
 // The operators' page's server: answers HTTP with the API's messages as JSON. What is seen is what its source
-// may tell; nothing is changed but by its order desk, where it has one.
+// may tell; nothing is changed but by orders, of readers that may give some.
 #pragma once
 
 #include <atomic>
@@ -19,6 +19,7 @@
 #include "page/server/list_memory.h"
 #include "page/server/lists.h"
 #include "page/server/order_desk.h"
+#include "page/server/orders.h"
 #include "page/server/planning_time.h"
 #include "page/server/question.h"
 #include "page/server/sessions.h"
@@ -41,6 +42,8 @@ struct PageFrame {
   std::shared_ptr<ListMemory> lists = std::make_shared<ListMemory>();
   // One thread answers them all.
   std::shared_ptr<PlanningTime> planning = std::make_shared<PlanningTime>(clock, PlanningTime::kOfAll);
+  std::shared_ptr<PlanningTime> planning_orders =
+      std::make_shared<PlanningTime>(clock, PlanningTime::kOfAllOrders);
 };
 
 // Of one page.
@@ -55,12 +58,12 @@ struct PageLimits {
 // The skin over a source. Thread-safe as far as the source is, but for Turn().
 class Page {
  public:
-  // `source` and `desk` must outlive it. `desk`: nullptr: it is read only.
+  // `source` and what `access` leads to must outlive it.
   Page(Source& source, std::shared_ptr<const PageFrame> frame, Readers readers, const PageLimits& limits = {},
-       OrderDesk* desk = nullptr);
+       OrderAccess access = {});
   // Of a frame of its own.
   Page(Source& source, const Clock& clock, const std::vector<File>& files = Files(),
-       Readers readers = Readers::kAll, OrderDesk* desk = nullptr);
+       Readers readers = Readers::kAll, OrderAccess access = {});
 
   HttpResponse Answer(const HttpRequest& request);
   // See EventFeed.
@@ -95,10 +98,11 @@ class Page {
   const std::shared_ptr<const PageFrame> frame_;
   const Readers readers_;
   const PageLimits limits_;
-  OrderDesk* const desk_;
   Snapshots snapshots_;
   Lists lists_{frame_->clock, snapshots_, frame_->lists};
-  PlanningTime planning_;
+  PlanningBudget planning_;
+  PlanningBudget planning_orders_;
+  std::optional<OrderDesk> desk_;
   EventFeed feed_;
 };
 
@@ -107,11 +111,12 @@ class Pages;
 // A page that is served until this is destroyed.
 class PageServer {
  public:
-  // All that is given must outlive it. `door`: who may come in; nullptr: everybody. `desk`: where its
-  // reader gives orders, which needs a door; nullptr: nowhere.
+  // All that is given must outlive it. To everybody; nobody orders anything.
   static absl::StatusOr<std::unique_ptr<PageServer>> Start(const HttpOptions& options, Source& source,
-                                                           const Clock& clock, Door* door = nullptr,
-                                                           OrderDesk* desk = nullptr);
+                                                           const Clock& clock);
+  // To the one reader who comes in by `door`.
+  static absl::StatusOr<std::unique_ptr<PageServer>> Start(const HttpOptions& options, Source& source,
+                                                           Orders& orders, Door& door, const Clock& clock);
   // To each reader as `sessions` has him; strangers are told what `strangers` tells.
   static absl::StatusOr<std::unique_ptr<PageServer>> Start(const HttpOptions& options, Sessions& sessions,
                                                            Source& strangers, const Clock& clock);
@@ -129,7 +134,7 @@ class PageServer {
   static constexpr Duration kAwayPause = std::chrono::seconds(1);
 
   PageServer(const HttpOptions& options, Source& source, Readers readers, Sessions* sessions,
-             const Clock& clock, OrderDesk* desk = nullptr);
+             const Clock& clock, OrderAccess access = {});
   absl::Status Serve(const HttpOptions& options, HttpHandler handler);
   void Run();
 

@@ -492,6 +492,7 @@ class DeskPageTest : public AwayPageTest, public Orders {
  protected:
   absl::Status PlanAction(const v1::ActionRequest&, v1::ActionPlan&) override {
     ++planned_;
+    clock_.Advance(takes_);
     return absl::OkStatus();
   }
   absl::Status Order(const v1::PageOrder&, v1::PageOrdered&) override { return absl::OkStatus(); }
@@ -507,8 +508,8 @@ class DeskPageTest : public AwayPageTest, public Orders {
   }
 
   int planned_ = 0;
-  OrderDesk desk_{*this, "token"};
-  Page own_{source_, clock_, {}, Readers::kOne, &desk_};
+  Duration takes_{0};
+  Page own_{source_, clock_, {}, Readers::kOne, {this, "token"}};
 };
 
 TEST_F(DeskPageTest, WhatIsOrderedGoesToTheDeskAndAllElseIsAsked) {
@@ -524,6 +525,18 @@ TEST_F(DeskPageTest, OtherSitesPagesOrderNothing) {
   EXPECT_EQ(Status("localhost", "null"), 403);
   EXPECT_EQ(planned_, 0);
 }
+// As those of requests that are not submitted: all readers wait meanwhile.
+TEST_F(DeskPageTest, PlansOfOrdersTakeAPartOfTheTime) {
+  takes_ = std::chrono::milliseconds(700);
+  while (Status() == 200) continue;
+  EXPECT_EQ(Status(), 429);
+  EXPECT_EQ(planned_, 4);
+  const HttpResponse other = own_.Answer({.method = "GET",
+                                          .path = "/api/v1/plan",
+                                          .query = {{"start_by_us", "9"}},
+                                          .headers = {{"Host", "localhost"}}});
+  EXPECT_EQ(other.status, 200) << "who tries things out has another part, and leaves this one alone";
+}
 TEST_F(DeskPageTest, NobodyWhoIsAwayIsAskedForAPlan) {
   source_.answer = absl::UnavailableError("no controller is active");
   EXPECT_FALSE(own_.Turn(Duration(0)).ok());
@@ -531,18 +544,11 @@ TEST_F(DeskPageTest, NobodyWhoIsAwayIsAskedForAPlan) {
   EXPECT_EQ(planned_, 0);
 }
 // sidingd's own page: nobody has said who reads it.
-TEST_F(PageTest, APageWithoutADeskTakesNoOrders) {
+TEST_F(PageTest, APageForEverybodyTakesNoOrders) {
   for (const char* path : {"/api/v1/orders", "/api/v1/plans", "/api/v1/session"}) {
     EXPECT_EQ(page_.Answer({.method = "POST", .path = path, .headers = {{"Host", "localhost"}}}).status, 405);
     EXPECT_EQ(Get(path).status, 404) << path;
   }
-}
-// Else everybody who reaches the port could give orders in its owner's name.
-TEST_F(DeskPageTest, WithoutADoorNoOrdersAreTaken) {
-  const auto server = PageServer::Start({.address = "127.0.0.1:0"}, source_, clock_, nullptr, &desk_);
-  EXPECT_EQ(server.status().code(), absl::StatusCode::kInvalidArgument) << server.status();
-  Door door;
-  EXPECT_TRUE(PageServer::Start({.address = "127.0.0.1:0"}, source_, clock_, &door, &desk_).ok());
 }
 
 TEST_F(PageTest, IsServedUntilItsEnd) {

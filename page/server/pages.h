@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -26,13 +27,13 @@ class Pages {
   // Of answers to one reader, so that there are some for others.
   static constexpr size_t kMostUnread = 32 << 20;
 
-  // `strangers` is asked for those that `sessions` does not know; nullptr: it knows nobody. `desk`: where
-  // they give orders, as the one reader behind a door; nullptr: nowhere. All must outlive this.
+  // `strangers` is asked for those that `sessions` does not know; nullptr: it knows nobody, and `access` is
+  // that of the one reader behind a door. All must outlive this.
   Pages(Source& strangers, std::shared_ptr<const PageFrame> frame, Readers readers, Sessions* sessions,
-        OrderDesk* desk = nullptr)
+        OrderAccess access = {})
       : sessions_(sessions),
         frame_(std::move(frame)),
-        strangers_(strangers, frame_, readers, PageLimits(), desk) {}
+        strangers_(strangers, frame_, readers, PageLimits(), std::move(access)) {}
 
   HttpResponse Answer(const HttpRequest& request);
   // See EventFeed. An error: the strangers' source is away, or refuses its events.
@@ -45,8 +46,11 @@ class Pages {
   struct Reader {
     explicit Reader(const Session& session, const std::shared_ptr<const PageFrame>& frame)
         : source(session.source),
-          page(*source, frame, Readers::kOne, {session.most_streams, kLongestStream, kMostUnread}) {}
+          orders(session.orders),
+          page(*source, frame, Readers::kOne, {session.most_streams, kLongestStream, kMostUnread},
+               {orders.get(), session.order_token}) {}
     const std::shared_ptr<Source> source;
+    const std::shared_ptr<Orders> orders;
     Page page;
   };
   struct Known {

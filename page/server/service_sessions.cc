@@ -10,7 +10,6 @@
 #include "common/tls/names.h"
 #include "controller/identity/accounts.h"
 #include "controller/identity/certificate_user.h"
-#include "page/server/secret.h"
 #include "page/server/service_source.h"
 
 namespace siding::page {
@@ -73,17 +72,23 @@ absl::StatusOr<UserIdentity> KnownUsers::Of(const std::string& key,
   return user;
 }
 
-absl::StatusOr<std::optional<UserIdentity>> ReaderOf(const HttpRequest& request, const PageProxy& proxy,
-                                                     bool certificates, KnownUsers& known) {
+absl::StatusOr<std::optional<PageReader>> ReaderOf(const HttpRequest& request, const PageProxy& proxy,
+                                                   bool certificates, KnownUsers& known) {
+  const bool from_proxy = proxy.addresses.contains(request.peer.address);
   if (!proxy.addresses.empty()) {
     const auto users = AllOf(request, proxy.user_header), secrets = AllOf(request, kProxySecretHeader);
-    if (!users.empty() || !secrets.empty()) return ProxiedUser(request, proxy, users, secrets, known);
+    if (!users.empty() || !secrets.empty()) {
+      SIDING_ASSIGN_OR_RETURN(UserIdentity user, ProxiedUser(request, proxy, users, secrets, known));
+      return PageReader{std::move(user), proxy.orders};
+    }
   }
-  if (!certificates || !request.peer.certificate) return std::nullopt;
+  // The proxy's own says nothing of whom it has before it.
+  if (!certificates || !request.peer.certificate || from_proxy) return std::nullopt;
   const std::vector<std::string>& uris = *request.peer.certificate;
   std::string key = "certificate";
   for (const std::string& uri : uris) absl::StrAppend(&key, " ", uri.size(), ":", uri);
-  return known.Of(key, [&] { return UserOfCertificate(uris); });
+  SIDING_ASSIGN_OR_RETURN(UserIdentity user, known.Of(key, [&] { return UserOfCertificate(uris); }));
+  return PageReader{std::move(user), true};
 }
 
 absl::StatusOr<std::optional<Session>> ServiceSessions::Of(const HttpRequest& request) {
@@ -94,8 +99,15 @@ absl::StatusOr<std::optional<Session>> ServiceSessions::Of(const HttpRequest& re
     return reader.status();
   }
   if (!*reader) return std::nullopt;
-  Session session{.of = absl::StrCat((*reader)->uid, " ", (*reader)->user), .most_streams = most_streams_};
-  session.source = std::make_shared<ServiceSource>(api_, **std::move(reader));
+  const bool may_order = (*reader)->may_order;
+  UserIdentity& user = (*reader)->user;
+  Session session{.of = absl::StrCat(user.uid, may_order ? " orders " : " reads ", user.user),
+                  .most_streams = most_streams_};
+  const auto service = std::make_shared<ServiceSource>(api_, std::move(user));
+  session.source = service;
+  if (!may_order) return session;
+  session.orders = service;
+  session.order_token = DeriveSecret(tokens_, absl::StrCat("orders of ", session.of));
   return session;
 }
 

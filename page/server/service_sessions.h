@@ -17,6 +17,7 @@
 #include "controller/api/limits.h"
 #include "controller/api/service.h"
 #include "controller/identity/user.h"
+#include "page/server/secret.h"
 #include "page/server/sessions.h"
 
 namespace siding::page {
@@ -27,6 +28,9 @@ struct PageProxy {
   std::set<std::string> addresses;  // none: there is no proxy
   std::string user_header = "X-Forwarded-User";
   std::string secret;
+  // What it says is good for orders as well. A certificate is, on the page as elsewhere; the proxy's word is
+  // good nowhere else.
+  bool orders = false;
 };
 constexpr char kProxySecretHeader[] = "Siding-Proxy-Secret";
 
@@ -51,11 +55,15 @@ class KnownUsers {
   std::map<std::string, Known> known_ ABSL_GUARDED_BY(mutex_);
 };
 
+struct PageReader {
+  UserIdentity user;
+  bool may_order = false;  // as far as the service lets this user
+};
 // Who says by this request that he reads; nothing: nobody, it is a stranger's. kUnauthenticated,
 // kPermissionDenied: what it says is not to be believed, or he has no account here. `certificates`: they say
 // who users are.
-absl::StatusOr<std::optional<UserIdentity>> ReaderOf(const HttpRequest& request, const PageProxy& proxy,
-                                                     bool certificates, KnownUsers& known);
+absl::StatusOr<std::optional<PageReader>> ReaderOf(const HttpRequest& request, const PageProxy& proxy,
+                                                   bool certificates, KnownUsers& known);
 
 // Thread-safe.
 class ServiceSessions final : public Sessions {
@@ -77,6 +85,8 @@ class ServiceSessions final : public Sessions {
   const PageProxy proxy_;
   const bool certificates_;
   KnownUsers known_;
+  // Of which the tokens are made: who reads sees his own, and it tells him nothing of others'.
+  const std::string tokens_ = DrawSecret();
   LimitedLog refusals_;
 };
 

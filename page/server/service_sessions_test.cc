@@ -31,13 +31,14 @@ HttpRequest From(const std::string& address, HttpFields headers = {},
   request.peer = {address, true, std::move(certificate)};
   return request;
 }
-// "uid 1", "a stranger", or why he is refused.
+// "uid 1, orders", "uid 1" who reads alone, "a stranger", or why he is refused.
 std::string Who(const HttpRequest& request, const PageProxy& proxy = Proxy(), bool certificates = true) {
   const FakeClock clock;
   KnownUsers known(clock);
   const auto reader = ReaderOf(request, proxy, certificates, known);
   if (!reader.ok()) return std::string(reader.status().message());
-  return *reader ? absl::StrCat("uid ", (*reader)->uid) : "a stranger";
+  return *reader ? absl::StrCat("uid ", (*reader)->user.uid, (*reader)->may_order ? ", orders" : "")
+                 : "a stranger";
 }
 
 TEST(ReaderTest, WhoSaysNothingIsAStranger) {
@@ -52,11 +53,25 @@ TEST(ReaderTest, TheProxyIsBelieved) {
   EXPECT_EQ(Who(From("10.0.0.5", said, Uris({"siding://user/root"}))), "uid 1")
       << "the certificate is the proxy's own";
 }
+TEST(ReaderTest, WhomTheProxyNamesOrdersWhereThatIsConfigured) {
+  PageProxy proxy = Proxy();
+  const HttpFields said{{"Siding-Proxy-Secret", kSecret}, {"X-Forwarded-User", "daemon"}};
+  EXPECT_EQ(Who(From("10.0.0.5", said), proxy), "uid 1");
+  proxy.orders = true;
+  EXPECT_EQ(Who(From("10.0.0.5", said), proxy), "uid 1, orders");
+}
+TEST(ReaderTest, TheProxysCertificateIsNobodys) {
+  PageProxy proxy = Proxy();
+  proxy.orders = true;
+  EXPECT_EQ(Who(From("10.0.0.5", {}, Uris({"siding://user/daemon"})), proxy), "a stranger")
+      << "it has forgotten its headers";
+  EXPECT_EQ(Who(From("10.0.0.7", {}, Uris({"siding://user/daemon"})), proxy), "uid 1, orders");
+}
 TEST(ReaderTest, WithoutAProxyItsHeadersMeanNothing) {
   const HttpFields said{{"Siding-Proxy-Secret", ""}, {"X-Forwarded-User", "root"}};
   EXPECT_EQ(Who(From("10.0.0.5", said), PageProxy()), "a stranger");
   EXPECT_EQ(Who(From("", said), PageProxy()), "a stranger");
-  EXPECT_EQ(Who(From("10.0.0.5", said, Uris({"siding://user/daemon"})), PageProxy()), "uid 1");
+  EXPECT_EQ(Who(From("10.0.0.5", said, Uris({"siding://user/daemon"})), PageProxy()), "uid 1, orders");
 }
 TEST(ReaderTest, NobodyElseSpeaksForOthers) {
   const std::string secret = kSecret;
@@ -163,7 +178,7 @@ TEST(ReaderTest, OnlyTheHeaderThatIsConfiguredIsRead) {
   EXPECT_EQ(Who(From("10.0.0.7", other), proxy), "a stranger");
 }
 TEST(ReaderTest, ACertificateSaysWhoOneIsUnlessMungeDoes) {
-  EXPECT_EQ(Who(From("10.0.0.7", {}, Uris({"siding://user/daemon"}))), "uid 1");
+  EXPECT_EQ(Who(From("10.0.0.7", {}, Uris({"siding://user/daemon"}))), "uid 1, orders");
   EXPECT_EQ(Who(From("10.0.0.7", {}, Uris({"siding://user/daemon"})), Proxy(), false), "a stranger");
   EXPECT_THAT(Who(From("10.0.0.7", {}, Uris({}))), HasSubstr("says neither siding://node"));
   EXPECT_THAT(Who(From("10.0.0.7", {}, Uris({"siding://user/daemon", "siding://user/root"}))),
@@ -216,13 +231,29 @@ class ReadersTest : public CallsTest {
     request.path = path;
     return pages_.Answer(request);
   }
+  HttpResponse Post(const std::string& user, const std::string& path, const std::string& body,
+                    const std::string& token) {
+    HttpRequest request = From("10.0.0.7", {{"Content-Type", "application/json"}, {"Siding-Token", token}});
+    if (!user.empty()) request.peer.certificate = std::vector<std::string>{"siding://user/" + user};
+    request.method = "POST";
+    request.path = path;
+    request.body = body;
+    return pages_.Answer(request);
+  }
+  std::string TokenOf(const std::string& user) {
+    return json::parse(*Get(user, "/api/v1/session").body)["order_token"].get<std::string>();
+  }
+  std::string Hold(int64_t job, const std::string& key) {
+    return absl::StrCat(R"({"action": {"verb": "hold", "job": )", job, R"(}, "if_unchanged": )",
+                        service_.NewestEvent() + 1, R"(, "key": ")", key, R"("})");
+  }
   size_t JobsSeenBy(const std::string& user) {
     return json::parse(*Get(user, "/api/v1/jobs").body)["jobs"].size();
   }
 
   const ServiceLimits limits_{.waiting_calls_per_user = 2};
   ServiceSource strangers_{service_};
-  ServiceSessions sessions_{service_, limits_, PageProxy(), true, clock_};
+  ServiceSessions sessions_{service_, limits_, Proxy(), true, clock_};
   Pages pages_{strangers_,
                std::make_shared<PageFrame>(PageFrame{clock_, StaticFiles(std::vector<File>()), {}}),
                Readers::kAll, &sessions_};
@@ -242,6 +273,59 @@ TEST_F(ReadersTest, EachSeesWhatHeMaySeeAndAStrangerNothing) {
   EXPECT_EQ(json::parse(*Get("nobody", "/api/v1/site").body)["user"], "nobody");
   EXPECT_EQ(json::parse(*Get("daemon", "/api/v1/site").body)["is_operator"], true);
   EXPECT_EQ(json::parse(*Get("", "/api/v1/site").body)["user"], "");
+}
+TEST_F(ReadersTest, EachOrdersWhatHeMayOrder) {
+  const int64_t own = SubmitAs("nobody", 65534), theirs = SubmitAs("bin", 2);
+  const std::string nobodys = TokenOf("nobody"), daemons = TokenOf("daemon");
+  EXPECT_EQ(Post("nobody", "/api/v1/orders", Hold(theirs, "a"), nobodys).status, 404);
+  EXPECT_EQ(Post("nobody", "/api/v1/orders", Hold(own, "b"), nobodys).status, 200);
+  EXPECT_EQ(Post("daemon", "/api/v1/orders", Hold(theirs, "c"), daemons).status, 200);
+  clock_.Advance(std::chrono::seconds(1));
+  std::vector<std::string> held_by;
+  const json told = json::parse(*Get("daemon", "/api/v1/jobs").body);
+  for (const json& job : told["jobs"]) held_by.push_back(job["held_by"]);
+  EXPECT_THAT(held_by, testing::ElementsAre("user", "operator"));
+  const std::string kill = absl::StrCat(R"({"verb": "kill", "job": )", own, "}");
+  EXPECT_EQ(Post("nobody", "/api/v1/plans", kill, nobodys).status, 200);
+}
+TEST_F(ReadersTest, ATokenIsOfOneReader) {
+  const int64_t job = SubmitAs("bin", 2);
+  EXPECT_EQ(TokenOf("daemon"), TokenOf("daemon"));
+  EXPECT_NE(TokenOf("daemon"), TokenOf("bin"));
+  for (const std::string& token : {TokenOf("bin"), std::string()}) {
+    const auto refused = Post("daemon", "/api/v1/orders", Hold(job, "k"), token);
+    EXPECT_EQ(refused.status, 403);
+    EXPECT_THAT(*refused.body, HasSubstr("Siding-Token: it is not this session's"));
+  }
+}
+// The same one by his certificate orders.
+TEST_F(ReadersTest, WhomTheProxyNamesOrdersNothingUnlessThatIsConfigured) {
+  const int64_t job = SubmitAs("bin", 2);
+  HttpRequest request = From("10.0.0.5", {{"Siding-Proxy-Secret", kSecret},
+                                          {"X-Forwarded-User", "bin"},
+                                          {"Content-Type", "application/json"},
+                                          {"Siding-Token", TokenOf("bin")}});
+  request.path = "/api/v1/session";
+  EXPECT_EQ(pages_.Answer(request).status, 404);
+  request.method = "POST";
+  request.path = "/api/v1/orders";
+  request.body = Hold(job, "k");
+  EXPECT_EQ(pages_.Answer(request).status, 405);
+  EXPECT_EQ(pages_.readers(), 2u);
+  EXPECT_EQ(Post("bin", "/api/v1/orders", Hold(job, "k"), TokenOf("bin")).status, 200);
+}
+TEST_F(ReadersTest, StrangersOrderNothing) {
+  const int64_t job = SubmitAs("bin", 2);
+  EXPECT_EQ(Get("", "/api/v1/session").status, 404);
+  EXPECT_EQ(Post("", "/api/v1/orders", Hold(job, "k"), TokenOf("bin")).status, 405);
+}
+TEST_F(ReadersTest, AnOrderOfAKeyIsGivenOnce) {
+  const int64_t job = SubmitAs("nobody", 65534);
+  const std::string token = TokenOf("nobody"), order = Hold(job, "k");
+  EXPECT_EQ(Post("nobody", "/api/v1/orders", order, token).status, 200);
+  const auto newest = service_.NewestEvent();
+  EXPECT_EQ(Post("nobody", "/api/v1/orders", order, token).status, 200);
+  EXPECT_EQ(service_.NewestEvent(), newest);
 }
 TEST_F(ReadersTest, WhoIsNoOperatorAnyMoreIsNoneOnThePage) {
   SubmitAs("bin", 2);

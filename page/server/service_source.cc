@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "page/server/order_calls.h"
+
 namespace siding::page {
 
 UserIdentity Stranger() { return {kNobody, kNobody, "(page)"}; }
@@ -39,6 +41,15 @@ absl::Status ServiceSource::ListTrends(const v1::Empty& request, v1::TrendsRespo
 
 absl::Status ServiceSource::ShowPolicy(const v1::Empty& request, v1::PolicyInForce& response) {
   return Call(&ApiService::ShowPolicy, request, response);
+}
+
+absl::Status ServiceSource::PlanAction(const v1::ActionRequest& request, v1::ActionPlan& response) {
+  return Call(&ApiService::PlanAction, request, response);
+}
+absl::Status ServiceSource::Order(const v1::PageOrder& order, v1::PageOrdered& response) {
+  return GiveBy<ApiService>(order, response, [&](auto method, const auto& request, auto& answer) {
+    return Call(method, request, answer);
+  });
 }
 
 absl::StatusOr<Source::Part> ServiceSource::EventsAfter(int64_t after, Duration wait) {

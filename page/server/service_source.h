@@ -1,10 +1,11 @@
-// The service in this process, asked in a reader's name: as a stranger he sees what the policy lets every
-// user see.
+// The service in this process, asked in a reader's name, and the orders that he gives: as a stranger he sees
+// what the policy lets every user see, and orders nothing.
 #pragma once
 
 #include <utility>
 
 #include "controller/api/service.h"
+#include "page/server/orders.h"
 #include "page/server/source.h"
 
 namespace siding::page {
@@ -13,7 +14,7 @@ namespace siding::page {
 UserIdentity Stranger();
 
 // Thread-safe.
-class ServiceSource final : public Source {
+class ServiceSource final : public Source, public Orders {
  public:
   // `api` must outlive it.
   explicit ServiceSource(ApiService& api, UserIdentity reader = Stranger())
@@ -30,6 +31,8 @@ class ServiceSource final : public Source {
   absl::Status ShowPolicy(const v1::Empty& request, v1::PolicyInForce& response) override;
   absl::StatusOr<int64_t> NewestEvent() override { return api_.NewestEvent(); }
   absl::StatusOr<Part> EventsAfter(int64_t after, Duration wait) override;
+  absl::Status PlanAction(const v1::ActionRequest& request, v1::ActionPlan& response) override;
+  absl::Status Order(const v1::PageOrder& order, v1::PageOrdered& response) override;
 
  private:
   // The limits of calls are the service's, whichever way they come.

@@ -9,15 +9,19 @@
 
 #include "absl/status/statusor.h"
 #include "page/server/http.h"
+#include "page/server/orders.h"
 #include "page/server/source.h"
 
 namespace siding::page {
 
 struct Session {
-  // The same for all requests of one reader, and no other one's.
+  // The same for all requests of one reader who may do the same, and no other one's.
   std::string of;
   // Asked in his name: what it tells is what he may see. It may be asked when the request is answered.
   std::shared_ptr<Source> source;
+  // Given in his name; nullptr: he may give none.
+  std::shared_ptr<Orders> orders;
+  std::string order_token;  // what an order of his has to have with it; nobody else's, and not to be guessed
   // Of events, open at a time.
   size_t most_streams = std::numeric_limits<size_t>::max();
 };

@@ -100,7 +100,7 @@ class TlsPageTest : public CertificateCases {
           response.status = reader.ok() ? 200 : 403;
           response.body = std::make_shared<const std::string>(
               absl::StrCat(!reader.ok() ? reader.status().message()
-                           : *reader    ? absl::StrCat("uid ", (*reader)->uid)
+                           : *reader    ? absl::StrCat("uid ", (*reader)->user.uid)
                                         : "a stranger",
                            "!"));
           MutexLock lock(mutex_);

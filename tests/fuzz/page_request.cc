@@ -2,16 +2,19 @@
 // first line is the method and the path, the second the fields after ?, each other one a header; what follows
 // on an empty line is the body.
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <variant>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "common/clock.h"
 #include "common/utf8.h"
 #include "page/server/door.h"
 #include "page/server/errand.h"
 #include "page/server/order_desk.h"
+#include "page/server/planning_time.h"
 #include "page/server/question.h"
 #include "tests/fuzz/input.h"
 
@@ -99,7 +102,10 @@ class Taking final : public page::Orders {
 void CheckErrand(const page::HttpRequest& request) {
   const page::Errand errand = page::ReadErrand(request, kToken);
   Taking orders;
-  page::OrderDesk desk(orders, kToken);
+  const FakeClock clock;
+  page::PlanningBudget planning(clock,
+                                std::make_shared<page::PlanningTime>(clock, page::PlanningTime::kOfAll));
+  page::OrderDesk desk(orders, kToken, planning);
   const int first = desk.Answer(request).status, second = desk.Answer(request).status;
   fuzz::Expect(first == second, "what is sent again is answered as before");
   fuzz::Expect(orders.given <= 1, "and not done again");

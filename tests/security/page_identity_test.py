@@ -72,6 +72,24 @@ class PageCase(RemoteCase):
         certificate, key = self.cluster.authority.files("user", user)
         return "--cert", certificate, "--key", key
 
+    def order(self, verb, job, *args, token=None, **more):
+        """Status and answer of an order that rests on all there is, with its reader's token unless another one is given."""
+        if token is None:
+            status, said = self.curl("/api/v1/session", *args, **more)
+            if status != 200:
+                return status, said
+            token = said["order_token"]
+        newest = int(self.curl("/api/v1/site", *args, **more)[1]["newest_event"])
+        order = {"action": {"verb": verb, "job": job}, "if_unchanged": newest + 1, "key": f"{verb}-{newest}"}
+        return self.curl("/api/v1/orders", "--json", json.dumps(order), "-H", f"Siding-Token: {token}", *args, **more)
+
+    def assert_orders_as(self, user, job, *args, **more):
+        """It is done, and by whom it was ordered is known."""
+        self.assertEqual(self.order("suspend", job, *args, **more), (200, {"checkpoint": ""}))
+        self.cluster.wait_state(int(job), "suspended")
+        ordered, = [event for event in self.cluster.events(int(job)) if event["kind"] == "order-suspend"]
+        self.assertEqual((ordered["by"], ordered["text"]), (user, f"freeze ordered: asked for by {user}"))
+
     def private_job(self):
         """One of nobody's."""
         job = int(self.cluster.ctl_as("nobody", "submit", "--workdir", "/", "--output", "/dev/null", "--", "/bin/sleep", "600")["id"])
@@ -93,6 +111,28 @@ class ByCertificate(PageCase):
         self.assertEqual(self.site(), ("", False))
         self.assertEqual(self.curl("/api/v1/jobs")[1]["jobs"], [])
         self.assertEqual(self.curl(f"/api/v1/jobs/{job}/plans")[0], 404)
+        self.cluster.ctl_as("nobody", "kill", job)
+        self.cluster.wait_state(int(job), "cancelled")
+
+    def test_each_orders_what_he_may(self):
+        job = self.private_job()
+        self.assertEqual(self.order("suspend", job, *self.as_user("bin"))[0], 404)
+        self.assertEqual(self.curl("/api/v1/session")[0], 404, "a stranger")
+        self.assertEqual(self.order("suspend", job, token=self.curl("/api/v1/session", *self.as_user("nobody"))[1]["order_token"])[0], 405)
+        self.assert_orders_as("nobody", job, *self.as_user("nobody"))
+        self.assertEqual(self.order("kill", job, *self.as_user("daemon"))[0], 200, "an operator")
+        self.cluster.wait_state(int(job), "cancelled")
+
+    def test_another_sites_page_orders_nothing(self):
+        job, nobody = self.private_job(), self.as_user("nobody")
+        other = self.curl("/api/v1/session", *self.as_user("daemon"))[1]["order_token"]
+        for token in ("", "guessed", other):
+            self.assertEqual(self.order("kill", job, *nobody, token=token)[0], 403, token)
+        own = self.curl("/api/v1/session", *nobody)[1]["order_token"]
+        for header in ("Origin: https://evil.example", "Origin: null", "Sec-Fetch-Site: cross-site"):
+            order = json.dumps({"action": {"verb": "kill", "job": job}, "if_unchanged": 1, "key": "k"})
+            self.assertEqual(self.curl("/api/v1/orders", "--json", order, "-H", f"Siding-Token: {own}", "-H", header, *nobody)[0], 403, header)
+        self.assertEqual(self.cluster.job(int(job))["state"], "running")
         self.cluster.ctl_as("nobody", "kill", job)
         self.cluster.wait_state(int(job), "cancelled")
 
@@ -170,19 +210,22 @@ class ProxyCluster(PageCluster):
     page, more = "127.0.0.1:0", "page_proxy: {{addresses: [127.0.0.1], secret: {secret}}}\n"
 
 
-class ByProxy(PageCase):
+class ProxyCase(PageCase):
     cluster_type = ProxyCluster
     scheme = "http"
 
     def said(self, user, secret=SECRET):
         return "-H", f"X-Forwarded-User: {user}", "-H", f"Siding-Proxy-Secret: {secret}"
 
+
+class ByProxy(ProxyCase):
     def test_its_word_is_taken_and_the_policy_says_the_rest(self):
         job = self.private_job()
         self.assertEqual(self.site(*self.said("daemon")), ("daemon", True))
         self.assertEqual(self.site(*self.said("nobody")), ("nobody", False))
         self.assertEqual([one["id"] for one in self.curl("/api/v1/jobs", *self.said("daemon"))[1]["jobs"]], [job])
         self.assertEqual(self.curl("/api/v1/jobs", *self.said("bin"))[1]["jobs"], [])
+        self.assertEqual(self.order("kill", job, *self.said("daemon"), token="x")[0], 405, "its word is not good for orders")
         self.cluster.ctl_as("nobody", "kill", job)
         self.cluster.wait_state(int(job), "cancelled")
 
@@ -261,6 +304,21 @@ http {{ access_log off;
                                    "-H", "Siding-Proxy-Secret: x", "-H", "Connection: X-Forwarded-User, close", **through), ("nobody", False))
         self.assertEqual(self.curl("/api/v1/site", "--user", "daemon:one", "-H", "Origin: https://evil.example", **through)[0], 403)
         self.assertEqual(self.curl("/api/v1/site", "--user", "daemon:one", "-H", f"Origin: https://{NAME}:{port}", **through)[0], 200)
+
+
+class OrderingProxyCluster(ProxyCluster):
+    more = "page_proxy: {{addresses: [127.0.0.1], secret: {secret}, orders: true}}\n"
+
+
+class OrdersByProxy(ProxyCase):
+    cluster_type = OrderingProxyCluster
+
+    def test_its_word_is_good_for_orders(self):
+        job = self.private_job()
+        self.assertEqual(self.order("suspend", job, *self.said("bin"))[0], 404)
+        self.assert_orders_as("nobody", job, *self.said("nobody"))
+        self.assertEqual(self.order("kill", job, *self.said("daemon"))[0], 200)
+        self.cluster.wait_state(int(job), "cancelled")
 
 
 class Refusals(unittest.TestCase):

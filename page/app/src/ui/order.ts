@@ -2,6 +2,7 @@
 import {useEffect, useRef, useState} from 'preact/hooks';
 import {ActionPlan, Tier} from '../../generated/api';
 import {ApiError} from '../api/client';
+import {BUSY_MS} from '../live/asker';
 import {standing, state} from '../live/live';
 import {Basis, drawKey, give, planOf} from '../live/orders';
 import {knownJob} from '../live/state';
@@ -68,9 +69,15 @@ function Order({action: opened}: {action: Action}) {
           const what = before?.plan !== undefined && fresh.plan !== undefined ? changesBetween(before.plan, fresh.plan) : [];
           setShown({phase: 'ready', basis: fresh, changed: why === undefined ? undefined : {why, what}});
         },
-        (error: unknown) => { if (turn === asked.current) setShown({phase: 'refused', message: wordsOf(error), changed: why === undefined ? undefined : {why, what: []}}); });
+        (error: unknown) => {
+          if (turn !== asked.current) return;
+          // Of plans the server makes so many in a while.
+          const again = error instanceof ApiError && error.code === 'RESOURCE_EXHAUSTED';
+          setShown({phase: again ? 'asking' : 'refused', message: wordsOf(error), changed: why === undefined ? undefined : {why, what: []}});
+          if (again) setTimeout(() => { if (turn === asked.current) ask(of, before, why); }, BUSY_MS);
+        });
   };
-  useEffect(() => { ask(opened); }, []);
+  useEffect(() => { ask(opened); return () => { ++asked.current; }; }, []);
   useEffect(() => { if (['given', 'refused'].includes(phase)) leave.current?.focus(); }, [phase]);
   const choose = (tier: Tier): void => {
     const other = {...action, tier};
@@ -95,7 +102,7 @@ function Order({action: opened}: {action: Action}) {
   return html`<div class="in order">
     ${takesTier(action) && !isOver && phase !== 'open' && html`<${Segmented} label="Where the image is kept" options=${[['SHARED', 'Shared storage'], ['LOCAL', 'Local storage']]} value=${action.tier ?? 'SHARED'} change=${choose}/>`}
     ${changed && html`<${Changed} ...${changed}/>`}
-    ${phase === 'asking' && html`<p class="dim" role="status">The controller is asked what this would do.</p>`}
+    ${phase === 'asking' && html`<p class="dim" role="status">${message === undefined ? 'The controller is asked what this would do.' : `It is asked again by itself: ${message}.`}</p>`}
     ${(phase === 'ready' || phase === 'giving' || phase === 'open') && basis && (basis.plan ? html`<${Plan} plan=${basis.plan}/>` : html`<p>${unplannedText(verb, job?.state ?? '')}</p>`)}
     ${phase === 'refused' && html`<p role="alert"><b>Nothing was done:</b> ${message}.</p>`}
     ${phase === 'open' && html`<p class="changed" role="alert"><b>Whether it was done is not known:</b> ${message}. To send it again does not do it twice.</p>`}

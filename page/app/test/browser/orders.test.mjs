@@ -150,6 +150,18 @@ play('what has no plan says what it does, and rests on the newest event', '#/job
   assert.equal(server.orders[0].ifUnchanged, next);
 });
 
+play('while too many plans are made it is asked again by itself', '#/job/1', async (page, server) => {
+  server.refusePlans = {status: 429, message: 'plans have taken 2.0s, and may take one part in 5 of the time'};
+  await heading(page, 'train runs');
+  await button(page, 'Vacate').click();
+  await dialog(page).getByText('It is asked again by itself: plans have taken 2.0s').waitFor();
+  server.refusePlans = undefined;
+  await ready(page);
+  await dialog(page).getByRole('button', {name: 'Vacate', exact: true}).click();
+  await focusIs(page, 'Close');
+  assert.equal(server.orders.length, 1);
+});
+
 play('the command is the same order', '#/job/1', async page => {
   await heading(page, 'train runs');
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);

@@ -32,6 +32,7 @@ export class StandIn {
     this.ageMs = 0;            // of its answers
     this.reader = undefined;   // {user, isOperator}: who may give orders; undefined: it is read only
     this.orders = [];          // that have been given
+    this.refusePlans = undefined;  // {status, message}: of those of orders
     this.refuseOrder = undefined;  // {status, message}: of the next one, which is not given
     this.breaksOrders = false; // they are not answered. A browser sends them again by itself, on a connection that was used before
     this.streams = new Set();
@@ -129,6 +130,7 @@ export class StandIn {
     for await (const piece of request) text += piece;
     const body = JSON.parse(text);
     if (request.headers['siding-token'] !== 'the-token') return this.refuse(response, 403, 'not the token of this session');
+    if (path === '/api/v1/plans' && this.refusePlans !== undefined) return this.refuse(response, this.refusePlans.status, this.refusePlans.message);
     if (path === '/api/v1/plans') return this.json(response, this.cluster.actionPlan(body));
     const refusal = this.refuseOrder;
     this.refuseOrder = undefined;

@@ -73,12 +73,12 @@ test('a page that comes back is not told again of what was hidden from it', opti
 
 play('plans that were made before something happened are asked for once more', preempted, '#/preemption/8', async (page, server) => {
   await heading(page, 'storm waits for its nodes');
-  let anew = 0;
-  server.news.on('asked', question => { if (question.pathname.endsWith('/events')) ++anew; });
+  await server.streamsAre(1, PATIENCE_MS);
+  const [stream] = server.streams;
   server.ageMs = 600_000;
   change(server, 8, 'note', {});
   for (let i = 0; i < 3; ++i) await server.asked(question => question.searchParams.get('compare') === 'true', PATIENCE_MS);
-  assert.equal(anew, 0, 'it is not because the page began anew');
+  assert.ok(server.streams.has(stream), 'it is not because the page began anew');
 });
 
 play('the margin of a deadline comes with its job, and follows it', preempted, '#/now', async (page, server) => {
@@ -274,6 +274,7 @@ for (const [name, more, look] of [
         server.refusal = undefined;
         await page.getByRole('button', {name: 'Try now'}).click();
         await heading(page, 'The deadline is safe');
+        await server.streamsAre(1, PATIENCE_MS);
         Object.assign(server, standsBy(more));
         for (const stream of server.streams) stream.end();
         await page.getByRole('alert').getByText('This controller stands by.').waitFor();

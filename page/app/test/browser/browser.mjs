@@ -7,21 +7,43 @@ import {chromium} from 'playwright-core';
 export const CHROMIUM = process.env.SIDING_CHROMIUM ?? '/usr/bin/chromium-headless-shell';
 export const hasBrowser = existsSync(CHROMIUM);
 const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--no-first-run', '--disable-dev-shm-usage'];
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-export const PATIENCE_MS = 60_000;  // a busy machine's
+// In ASCII, in half the bytes on its way through the debugger's protocol.
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8').replace(/[^\x00-\x7f]/g, letter => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`);
+export const PATIENCE_MS = 300_000;  // of all that waits: a busy machine's
 
 export const launch = () => chromium.launch({executablePath: CHROMIUM, args: FLAGS});
 
 // A page whose errors, and what its Content-Security-Policy has stopped, are gathered in `page.errors`.
-export async function open(browser, address, {width = 1280, height = 900, scheme = 'light'} = {}) {
+export async function blank(browser, {width = 1280, height = 900, scheme = 'light'} = {}) {
   const page = await browser.newPage({viewport: {width, height}, colorScheme: scheme});
   page.setDefaultTimeout(PATIENCE_MS);
   page.errors = [];
   page.on('pageerror', error => page.errors.push(String(error)));
   page.on('console', message => { if (/Content Security Policy/.test(message.text())) page.errors.push(message.text()); });
+  return page;
+}
+
+export async function open(browser, address, look) {
+  const page = await blank(browser, look);
   await page.goto(address);
   return page;
 }
+
+// A page that many addresses are opened in, one after another: a new one takes more of the processor than most of them. Each document in it
+// brings axe along, which is sent once.
+export async function blankForMany(browser) {
+  const page = await blank(browser);
+  await page.addInitScript(`globalThis.bringAxe = () => {${AXE}\n};`);
+  return page;
+}
+
+// The window becomes this one.
+export async function resize(page, {width = 1280, height = 900, scheme = 'light'}) {
+  await page.setViewportSize({width, height});
+  await page.emulateMedia({colorScheme: scheme});
+}
+
+export const drawn = page => page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done()))));
 
 export const heading = (page, text) => page.locator('h1', {hasText: text}).waitFor();
 
@@ -34,9 +56,15 @@ export async function problems(page) {
 // What axe finds, one line each.
 export async function findings(page) {
   // By the debugger's protocol, which the page's Content-Security-Policy does not bind.
-  await page.evaluate(AXE);
-  const {violations} = await page.evaluate(() => globalThis.axe.run(document, {resultTypes: ['violations']}));
-  return violations.flatMap(each => each.nodes.map(node => `${each.id}: ${node.target.join(' ')}: ${node.failureSummary?.split('\n')[1]?.trim()}`));
+  const isThere = await page.evaluate(() => {
+    if (globalThis.axe === undefined) globalThis.bringAxe?.();
+    return globalThis.axe !== undefined;
+  });
+  if (!isThere) await page.evaluate(AXE);
+  return page.evaluate(async () => {
+    const {violations} = await globalThis.axe.run(document, {resultTypes: ['violations']});
+    return violations.flatMap(each => each.nodes.map(node => `${each.id}: ${node.target.join(' ')}: ${node.failureSummary?.split('\n')[1]?.trim()}`));
+  });
 }
 
 // For eyes, where SIDING_SCREENSHOTS names a folder.
@@ -44,5 +72,5 @@ export async function picture(page, name) {
   const folder = process.env.SIDING_SCREENSHOTS;
   if (folder === undefined) return;
   mkdirSync(folder, {recursive: true});
-  await page.screenshot({path: join(folder, `${name}.png`), fullPage: true});
+  await page.screenshot({path: join(folder, `${name}.png`), fullPage: true, animations: 'disabled'});
 }

@@ -1,14 +1,16 @@
 // Each view in each state, light and dark, wide and on a phone: no finding of axe, nothing that scrolls sideways, no error.
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
-import {findings, hasBrowser, heading, launch, open, picture, problems} from './browser.mjs';
+import {blankForMany, drawn, findings, hasBrowser, heading, launch, picture, problems, resize} from './browser.mjs';
 import {Cluster, atRisk, governed, large, plan, policy, preempted, replanned, trends} from './cluster.mjs';
 import {StandIn} from './stand_in.mjs';
 
 const PAGE = process.env.SIDING_PAGE ?? new URL('../../dist', import.meta.url).pathname;
+// Anew: the address is opened in this look. In the others its window changes, as that of somebody who drags its border; there is one opened
+// anew on each side of the width at which the script draws something else (src/ui/narrow.ts).
 const LOOKS = [
-  {name: 'light', width: 1440, scheme: 'light', axe: true}, {name: 'dark', width: 1000, scheme: 'dark'},
-  {name: 'phone', width: 390, height: 844, scheme: 'dark', axe: true}, {name: 'narrowest', width: 320, height: 640, scheme: 'light'},
+  {name: 'light', width: 1440, scheme: 'light', anew: true, axe: true}, {name: 'dark', width: 1000, scheme: 'dark'},
+  {name: 'phone', width: 390, height: 844, scheme: 'dark', anew: true, axe: true}, {name: 'narrowest', width: 320, height: 640, scheme: 'light'},
 ];
 const VIEWS = [
   // name, cluster, address, heading, settings of the stand-in, and what else is there before it is looked at
@@ -51,8 +53,12 @@ const VIEWS = [
   ['policy-not-in-force', governed, '#/policy?L99', 'Policy', {policy: {...policy(), problem: '/etc/siding/policy.yaml:2: margin: expected a duration'}}, 'There is no line L99'],
 ];
 
-let browser;
-before(async () => { if (hasBrowser) browser = await launch(); });
+let browser, page;
+before(async () => {
+  if (!hasBrowser) return;
+  browser = await launch();
+  page = await blankForMany(browser);
+});
 after(() => browser?.close());
 
 for (const [name, cluster, address, text, settings, seen] of VIEWS) {
@@ -60,13 +66,18 @@ for (const [name, cluster, address, text, settings, seen] of VIEWS) {
     const server = Object.assign(new StandIn(PAGE, cluster()), settings), url = await server.listen();
     try {
       for (const look of LOOKS) {
-        const page = await open(browser, url + address, look);
+        await resize(page, look);
+        if (look.anew) {
+          await page.goto('about:blank');  // or what is opened would be a change of the same document
+          page.errors = [];
+          await page.goto(url + address);
+        }
         await heading(page, text);
         if (seen !== undefined) await page.getByText(seen).first().waitFor();
         await page.waitForLoadState('load');
+        await drawn(page);
         await picture(page, `${name}-${look.name}`);
         assert.deepEqual([...await problems(page), ...(look.axe ? await findings(page) : [])], [], look.name);
-        await page.close();
       }
     } finally {
       await server.goAway();

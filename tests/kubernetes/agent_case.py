@@ -130,6 +130,18 @@ class SavedPodsCase(KubernetesCase):
         """Processes that wait for the agent to say how a container is to start."""
         return [pid for pid in marked_processes(self.bed.node.dir / "siding-runc")]
 
+    def is_being_made(self, pod):
+        """A siding-runc waits to be told how a container of the pod is to start; its sandbox waits for nobody."""
+        for pid in self.siding_runcs():
+            try:
+                words = pathlib.Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+                bundle = pathlib.Path(words[words.index("--bundle") + 1])
+                if "create" in words and f"/pods/{pod['metadata']['uid']}/" in (bundle / "config.json").read_text():
+                    return True
+            except (OSError, ValueError):
+                continue  # it has ended meanwhile, or is another verb's
+        return False
+
     @contextlib.contextmanager
     def settings(self, **settings):
         """Meanwhile siding-runc has these."""

@@ -55,9 +55,10 @@ class DirectoryStore final : public ImageStore {
   explicit DirectoryStore(Layout layout, std::string tier = "", Encryption encryption = {})
       : layout_(std::move(layout)), tier_(std::move(tier)), encryption_(std::move(encryption)) {}
 
-  absl::StatusOr<std::unique_ptr<ImageDraft>> Begin(const ImageKey& key) override {
+  using ImageStore::Begin;
+  absl::StatusOr<std::unique_ptr<ImageDraft>> Begin(const ImageKey& key, const Manifest* base) override {
     SIDING_RETURN_IF_ERROR(CheckTier(layout_, tier_));
-    return DirectoryDraft::Begin(layout_, encryption_, key);
+    return DirectoryDraft::Begin(layout_, encryption_, key, base);
   }
 
   absl::StatusOr<std::string> Path(const ImageKey& key) const override {
@@ -114,6 +115,10 @@ class DirectoryStore final : public ImageStore {
       return status;
     }
     return folder;
+  }
+
+  std::string RestoreFolder(const std::string& name) const override {
+    return layout_.root + "/restore/" + name;
   }
 
   absl::StatusOr<std::vector<ImageKey>> List() const override {

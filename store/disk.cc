@@ -1,9 +1,11 @@
 #include "store/disk.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -33,6 +35,9 @@ class SystemDisk final : public Disk {
   int Rename(const std::string& from, const std::string& to) override {
     return rename(from.c_str(), to.c_str());
   }
+  int Link(const std::string& file, const std::string& name) override {
+    return link(file.c_str(), name.c_str());
+  }
   int RemoveFile(const std::string& path) override { return unlink(path.c_str()); }
   int RemoveFolder(const std::string& path) override { return rmdir(path.c_str()); }
   int64_t FreeSpace(const std::string& path) override {
@@ -43,6 +48,9 @@ class SystemDisk final : public Disk {
   }
 };
 
+// Of linux/magic.h, but for these.
+constexpr unsigned long kXfs = 0x58465342, kZfs = 0x2fc12fc1, kBcachefs = 0xca451a4e;
+
 std::string ParentOf(const std::string& path) { return std::filesystem::path(path).parent_path().string(); }
 
 }  // namespace
@@ -50,6 +58,24 @@ std::string ParentOf(const std::string& path) { return std::filesystem::path(pat
 Disk& RealDisk() {
   static SystemDisk disk;
   return disk;
+}
+
+bool IsOnThisMachine(const std::string& folder) {
+  struct statfs info = {};
+  if (statfs(folder.c_str(), &info) != 0) return false;
+  switch (static_cast<unsigned long>(info.f_type)) {
+    case EXT4_SUPER_MAGIC:  // ext2 and ext3 have the same
+    case BTRFS_SUPER_MAGIC:
+    case F2FS_SUPER_MAGIC:
+    case OVERLAYFS_SUPER_MAGIC:  // its upper layer, where files are made, is never a network's
+    case TMPFS_MAGIC:
+    case kXfs:
+    case kZfs:
+    case kBcachefs:
+      return true;
+    default:
+      return false;
+  }
 }
 
 absl::StatusOr<UniqueFd> OpenRegular(const std::string& path) {

@@ -32,6 +32,8 @@ class Disk {
   // Of mode 0700.
   virtual int MakeFolder(const std::string& path) = 0;
   virtual int Rename(const std::string& from, const std::string& to) = 0;
+  // A second name of the same file (a hard link).
+  virtual int Link(const std::string& file, const std::string& name) = 0;
   virtual int RemoveFile(const std::string& path) = 0;
   virtual int RemoveFolder(const std::string& path) = 0;
   // What an unprivileged writer may still use: nothing on what is mounted read-only. Negative if it fails.
@@ -40,6 +42,10 @@ class Disk {
 
 // The real one. Lives as long as the program.
 Disk& RealDisk();
+
+// Whether files there are written to a disk, or memory, of this machine. False where it is not known: each
+// byte may go over a network, and to read a file again be as dear as to write it.
+bool IsOnThisMachine(const std::string& folder);
 
 // For reading. kDataLoss if it is a link, a pipe, a device or the like, which is not opened; kNotFound.
 absl::StatusOr<UniqueFd> OpenRegular(const std::string& path);

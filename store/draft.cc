@@ -18,6 +18,7 @@
 #include "store/checksum.h"
 #include "store/cipher.h"
 #include "store/manifest.h"
+#include "store/parents.h"
 
 namespace siding::store {
 namespace {
@@ -30,7 +31,7 @@ constexpr size_t kSealThreads = 4;
 
 absl::StatusOr<std::unique_ptr<ImageDraft>> DirectoryDraft::Begin(const Layout& layout,
                                                                   const Encryption& encryption,
-                                                                  const ImageKey& key) {
+                                                                  const ImageKey& key, const Manifest* base) {
   SIDING_RETURN_IF_ERROR(CheckKey(key));
   SIDING_ASSIGN_OR_RETURN(auto folder, StagingFolder::Make(layout, key));
   SIDING_RETURN_IF_ERROR(FaultAt<"store.draft: a draft is made">());
@@ -38,8 +39,37 @@ absl::StatusOr<std::unique_ptr<ImageDraft>> DirectoryDraft::Begin(const Layout& 
   if (encryption.keys) {
     SIDING_ASSIGN_OR_RETURN(plain, StagingFolder::Make(encryption.plain, key));
   }
-  return std::unique_ptr<ImageDraft>(
-      new DirectoryDraft(layout, encryption.keys, key, std::move(folder), std::move(plain)));
+  // An encrypted file is bound to its image.
+  const bool shares = base != nullptr && !plain && base->encryption_key.empty() &&
+                      ParentsOf(*base) < kMostParents && IsOnThisMachine(layout.root);
+  return std::unique_ptr<ImageDraft>(new DirectoryDraft(layout, encryption.keys, key, std::move(folder),
+                                                        std::move(plain),
+                                                        shares ? std::optional(*base) : std::nullopt));
+}
+
+absl::Status DirectoryDraft::Share(const ImageFileEntry& file, const std::string& name) {
+  if (phase_ != kWriting || !base_)
+    return absl::FailedPreconditionError("image " + Describe(key_) + " cannot share files");
+  const std::string from = layout_.ImageFolder(base_->key) + "/" + file.name;
+  const std::string to = path() + "/" + name;
+  if (layout_.disk->Link(from, to) != 0) return IoError(layout_, errno, "link " + from);
+  struct stat info = {};
+  if (lstat(to.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size == file.size.value) {
+    shared_[name] = {{name, file.size, file.checksum, /*shared=*/true}, info.st_ino};
+    return absl::OkStatus();
+  }
+  layout_.disk->RemoveFile(to);
+  return absl::DataLossError(
+      absl::StrCat(from, " is not the file of ", file.size.value, " bytes that the manifest names"));
+}
+
+absl::Status DirectoryDraft::CheckShared(const std::string& name) const {
+  struct stat info = {};
+  const std::string file = path() + "/" + name;
+  if (lstat(file.c_str(), &info) != 0) return IoError(layout_, errno, "stat " + file);
+  const Shared& shared = shared_.at(name);
+  if (info.st_ino == shared.inode && info.st_size == shared.file.size.value) return absl::OkStatus();
+  return absl::InternalError(file + " was shared, and another file is in its place");
 }
 
 absl::StatusOr<std::vector<ImageFileEntry>> DirectoryDraft::ListFiles() const {
@@ -118,6 +148,12 @@ absl::StatusOr<Manifest> DirectoryDraft::Seal(std::map<std::string, std::string>
   RunInParallel(order.size(), kSealThreads, [&](size_t i) {
     ImageFileEntry& file = manifest.files[order[i]];
     const auto known = followed.find(file.name);
+    const auto shared = shared_.find(file.name);
+    if (shared != shared_.end()) {
+      file = shared->second.file;
+      results[order[i]] = CheckShared(file.name);
+      return;
+    }
     results[order[i]] = stop()   ? absl::CancelledError("called off")
                         : plain_ ? EncryptFile(file)
                                  : FinishFile(file, known == followed.end() ? nullptr : &known->second, stop);

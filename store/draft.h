@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "store/follower.h"
@@ -18,10 +19,12 @@ namespace siding::store {
 class DirectoryDraft final : public ImageDraft {
  public:
   static absl::StatusOr<std::unique_ptr<ImageDraft>> Begin(const Layout& layout, const Encryption& encryption,
-                                                           const ImageKey& key);
+                                                           const ImageKey& key, const Manifest* base);
 
   const std::string& path() const override { return plain_ ? plain_->path() : folder_->path(); }
   Bytes BytesSoFar() const override { return std::max(follower_.seen(), Bytes{sealed_size_.load()}); }
+  const Manifest* base() const override { return base_ ? &*base_ : nullptr; }
+  absl::Status Share(const ImageFileEntry& file, const std::string& name) override;
   using ImageDraft::Seal;
   absl::StatusOr<Manifest> Seal(std::map<std::string, std::string> metadata,
                                 const std::function<bool()>& stop) override;
@@ -29,15 +32,18 @@ class DirectoryDraft final : public ImageDraft {
 
  private:
   DirectoryDraft(const Layout& layout, std::shared_ptr<const KeyRing> keys, const ImageKey& key,
-                 std::unique_ptr<StagingFolder> folder, std::unique_ptr<StagingFolder> plain)
+                 std::unique_ptr<StagingFolder> folder, std::unique_ptr<StagingFolder> plain,
+                 std::optional<Manifest> base)
       : layout_(layout),
         keys_(std::move(keys)),
         key_(key),
         folder_(std::move(folder)),
         plain_(std::move(plain)),
-        follower_(path(), /*only_count=*/plain_ != nullptr) {}
+        base_(std::move(base)),
+        follower_(path(), /*only_count=*/plain_ != nullptr || base_.has_value()) {}
 
   absl::StatusOr<std::vector<ImageFileEntry>> ListFiles() const;
+  absl::Status CheckShared(const std::string& name) const;
   absl::Status FinishFile(ImageFileEntry& file, PartialHash* known, const std::function<bool()>& stop) const;
   absl::Status EncryptFile(ImageFileEntry& file) const;
   absl::Status MoveIntoPlace();
@@ -46,7 +52,15 @@ class DirectoryDraft final : public ImageDraft {
   const std::shared_ptr<const KeyRing> keys_;  // null: it is not encrypted
   const ImageKey key_;
   const std::unique_ptr<StagingFolder> folder_;
+  // What was shared, and as which inode: another file in its place is not what was hashed.
+  struct Shared {
+    ImageFileEntry file;
+    uint64_t inode = 0;
+  };
+
   std::unique_ptr<StagingFolder> plain_;  // if it is encrypted, until it is sealed; then removed
+  const std::optional<Manifest> base_;
+  std::map<std::string, Shared> shared_;  // by name
   Follower follower_;                     // after the folder that it reads
   std::atomic<int64_t> sealed_size_{0};
   enum { kWriting, kUnsealable, kSealed, kCommitted } phase_ = kWriting;

@@ -41,6 +41,9 @@ class FaultyDisk final : public Disk {
   int Rename(const std::string& from, const std::string& to) override {
     return Fails() ? -1 : real_.Rename(from, to);
   }
+  int Link(const std::string& file, const std::string& name) override {
+    return Fails() ? -1 : real_.Link(file, name);
+  }
   int RemoveFile(const std::string& path) override { return Fails() ? -1 : real_.RemoveFile(path); }
   int RemoveFolder(const std::string& path) override { return Fails() ? -1 : real_.RemoveFolder(path); }
   // Not counted, since it is asked when something else has failed; but what is broken for good fails here,

@@ -102,6 +102,27 @@ TEST_F(MakingAnImageTest, Encrypted) {
   EXPECT_EQ(CountEntries(folder_ + "/plain/staging"), 0u) << "nothing plain is left";
 }
 
+TEST_F(FaultyDiskTest, MakingAnImageThatSharesFiles) {
+  const ImageKey next{CheckpointId("42.4"), 0};
+  const auto share = [&](ImageStore& store) -> absl::Status {
+    SIDING_ASSIGN_OR_RETURN(const Manifest base, store.Read(key_));
+    SIDING_ASSIGN_OR_RETURN(const auto draft, store.Begin(next, &base));
+    EXPECT_TRUE(WriteAt(draft->path() + "/core-1.img", "other registers"));
+    SIDING_RETURN_IF_ERROR(draft->Share(base.files[1], "parent-1.pages-1.img"));
+    SIDING_RETURN_IF_ERROR(draft->Seal({}).status());
+    return draft->Commit();
+  };
+  FailEverywhere([&](ImageStore& store) { ASSERT_TRUE(TryPut(store).ok()); }, share,
+                 [&](ImageStore& store, const absl::Status& status) {
+                   EXPECT_TRUE(store.Verify(key_).ok());
+                   if (status.ok()) {
+                     EXPECT_TRUE(store.Verify(next).ok());
+                   }
+                   const absl::Status again = share(store);
+                   EXPECT_TRUE(again.ok() || absl::IsAlreadyExists(again)) << again;
+                 });
+}
+
 TEST_F(FaultyDiskTest, FullDiskIsCalledSo) {
   auto store = Open().value();
   disk_.Fail(0, Fault::kForGood, ENOSPC);

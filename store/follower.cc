@@ -74,6 +74,7 @@ bool Follower::Scan() {
     struct stat info = {};
     if (fstatat(folder.get(), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode))
       continue;
+    if (info.st_nlink > 1) continue;  // it is shared: nothing of it is written
     total += info.st_size;
     if (!only_count_ && info.st_size >= kMinimumSize && IsPagesFile(entry->d_name))
       pages.emplace_back(entry->d_name);

@@ -37,6 +37,12 @@ TEST(GoldenTest, Version2Verifies) {
   EXPECT_EQ(manifest.encryption_key, "4cbe82db8ebb3e25");
 }
 
+TEST(GoldenTest, Version3SharesAFile) {
+  const Manifest manifest = OfVersion(3)->Verify({CheckpointId("42.4"), 0}).value();
+  EXPECT_EQ(manifest.TotalSize(), Bytes{517});
+  EXPECT_EQ(manifest.NewSize(), Bytes{5});
+}
+
 class GoldenDecryptionTest : public FolderTest {};
 
 TEST_F(GoldenDecryptionTest, Version2HoldsWhatVersion1Holds) {

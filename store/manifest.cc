@@ -20,15 +20,32 @@ Bytes Manifest::TotalSize() const {
   return total;
 }
 
+const ImageFileEntry* Manifest::Find(const std::string& name) const {
+  const auto found =
+      std::lower_bound(files.begin(), files.end(), name,
+                       [](const ImageFileEntry& file, const std::string& n) { return file.name < n; });
+  return found != files.end() && found->name == name ? &*found : nullptr;
+}
+
+Bytes Manifest::NewSize() const {
+  Bytes total;
+  for (const ImageFileEntry& file : files)
+    if (!file.shared) total += file.size;
+  return total;
+}
+
 namespace store {
 namespace {
 
 using nlohmann::json;
 
 constexpr char kFormat[] = "siding-image";
-// A version without encryption must refuse an encrypted image; all others stay readable for older versions.
+// A version without encryption must refuse an encrypted image, and one that knows of no other image's files
+// one that has them; all others stay readable for older versions.
 constexpr int kPlainVersion = 1;
-constexpr int kVersion = 2;
+constexpr int kEncryptedVersion = 2;
+constexpr int kSharingVersion = 3;
+constexpr int kVersion = kSharingVersion;
 constexpr char kCipher[] = "xchacha20poly1305-secretstream";
 constexpr char kChecksumPrefix[] = "xxh3:";
 constexpr size_t kDigits = 32;
@@ -99,6 +116,10 @@ absl::Status ParseFiles(const json& root, std::vector<ImageFileEntry>& files) {
     left -= file.size;
     SIDING_RETURN_IF_ERROR(GetString(entry, "checksum", where, file.checksum));
     if (!IsChecksum(file.checksum)) return Expected(where + "checksum", "\"xxh3:\" and 32 hex digits");
+    if (const auto shared = entry.find("shared"); shared != entry.end()) {
+      if (!shared->is_boolean()) return Expected(where + "shared", "true or false");
+      file.shared = shared->get<bool>();
+    }
     files.push_back(std::move(file));
   }
   return absl::OkStatus();
@@ -162,7 +183,11 @@ std::string WithOwnChecksum(std::string text) {
 absl::StatusOr<std::string> ManifestToText(const Manifest& manifest) {
   nlohmann::ordered_json root;
   root["format"] = kFormat;
-  root["version"] = manifest.encryption_key.empty() ? kPlainVersion : kVersion;
+  const bool shares = std::any_of(manifest.files.begin(), manifest.files.end(),
+                                  [](const ImageFileEntry& file) { return file.shared; });
+  root["version"] = shares                            ? kSharingVersion
+                    : manifest.encryption_key.empty() ? kPlainVersion
+                                                      : kEncryptedVersion;
   root["checkpoint"] = manifest.key.checkpoint.value();
   root["rank"] = manifest.key.rank;
   root["created_us"] = ToMicros(manifest.created);
@@ -171,6 +196,7 @@ absl::StatusOr<std::string> ManifestToText(const Manifest& manifest) {
   root["files"] = nlohmann::ordered_json::array();
   for (const ImageFileEntry& file : manifest.files) {
     root["files"].push_back({{"name", file.name}, {"size", file.size.value}, {"checksum", file.checksum}});
+    if (file.shared) root["files"].back()["shared"] = true;
   }
   root["metadata"] = nlohmann::ordered_json::object();
   for (const auto& [name, value] : manifest.metadata) root["metadata"][name] = value;
@@ -181,7 +207,7 @@ absl::StatusOr<std::string> ManifestToText(const Manifest& manifest) {
   } catch (const nlohmann::json::exception& e) {
     return absl::InvalidArgumentError(absl::StrCat("the manifest cannot be written as JSON: ", e.what()));
   }
-  const size_t values = 10 + 4 * manifest.files.size() + manifest.metadata.size();
+  const size_t values = 10 + (shares ? 5 : 4) * manifest.files.size() + manifest.metadata.size();
   if (text.size() > kLongestManifest || values > kMostManifestValues)
     return absl::InvalidArgumentError(
         absl::StrCat("the manifest is too long: ", text.size(), " bytes, ", manifest.files.size(), " files"));
@@ -225,7 +251,7 @@ absl::StatusOr<Manifest> ParseManifest(const std::string& text) {
   if (created > ToMicros(kLatestTime)) return Expected("created_us", "microseconds since 1970");
   manifest.key = {CheckpointId(checkpoint), static_cast<int>(rank)};
   manifest.created = FromMicros(created);
-  if (version == kVersion) SIDING_RETURN_IF_ERROR(ParseEncryption(root, manifest.encryption_key));
+  if (version == kEncryptedVersion) SIDING_RETURN_IF_ERROR(ParseEncryption(root, manifest.encryption_key));
   SIDING_RETURN_IF_ERROR(ParseFiles(root, manifest.files));
   SIDING_RETURN_IF_ERROR(ParseMetadata(root, manifest.metadata));
   // Last, because a message about a field says more than one about the whole.

@@ -14,7 +14,7 @@ absl::StatusOr<std::string> ManifestToText(const Manifest& manifest);
 
 // The longest text that is written or read. With it goes the memory that reading one can take.
 inline constexpr size_t kLongestManifest = 64 << 20;
-// And the most values in it, a file having four.
+// And the most values in it, a file having five.
 inline constexpr size_t kMostManifestValues = 1 << 20;
 
 // kDataLoss with the field and what was expected there, if the text is not a manifest or was changed since;

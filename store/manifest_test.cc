@@ -50,6 +50,18 @@ TEST(ManifestTest, EncryptedRoundTrip) {
   EXPECT_EQ(ParseManifest(text)->encryption_key, manifest.encryption_key);
 }
 
+TEST(ManifestTest, SharingRoundTrip) {
+  Manifest manifest = Example();
+  manifest.files[1].shared = true;
+  const std::string text = ManifestToText(manifest).value();
+  EXPECT_THAT(text, HasSubstr("\"version\": 3"));
+  const Manifest read = ParseManifest(text).value();
+  EXPECT_FALSE(read.files[0].shared);
+  EXPECT_TRUE(read.files[1].shared);
+  EXPECT_THAT(ParseManifest(Replaced(text, "\"shared\": true", "\"shared\": 1")).status().message(),
+              HasSubstr("files[1].shared: expected true or false"));
+}
+
 TEST(ManifestTest, PlainImageStaysReadableForOlderPrograms) {
   EXPECT_THAT(ManifestToText(Example()).value(), HasSubstr("\"version\": 1"));
 }

@@ -126,6 +126,12 @@ int RecordingDisk::Rename(const std::string& from, const std::string& to) {
   });
 }
 
+int RecordingDisk::Link(const std::string& file, const std::string& name) {
+  return Record(real_.Link(file, name), [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return Step{.added = Parse(name), .inode = Find(file).value()};
+  });
+}
+
 ssize_t RecordingDisk::Write(int fd, const void* data, size_t size) {
   const ssize_t written = real_.Write(fd, data, size);
   Record(written < 0 ? -1 : 0, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {

@@ -40,6 +40,7 @@ class RecordingDisk final : public Disk {
   int SyncFolder(const std::string& path) override;
   int MakeFolder(const std::string& path) override;
   int Rename(const std::string& from, const std::string& to) override;
+  int Link(const std::string& file, const std::string& name) override;
   int RemoveFile(const std::string& path) override;
   int RemoveFolder(const std::string& path) override;
   int64_t FreeSpace(const std::string& path) override { return real_.FreeSpace(path); }

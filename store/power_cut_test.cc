@@ -18,6 +18,7 @@ using testing::IsEmpty;
 
 const ImageKey kKey{CheckpointId("42.3"), 0};
 const ImageKey kOther{CheckpointId("42.3"), 1};
+const ImageKey kLater{CheckpointId("42.4"), 0};
 
 class PowerCutTest : public FolderTest {
  protected:
@@ -37,6 +38,16 @@ class PowerCutTest : public FolderTest {
   static void Put(Disk& disk, ImageStore& store, const ImageKey& key) {
     const auto draft = store.Begin(key).value();
     Fill(disk, *draft);
+    ASSERT_TRUE(draft->Seal({}).ok());
+    ASSERT_TRUE(draft->Commit().ok());
+  }
+  // Shares the pages of kKey.
+  static void PutSharing(Disk& disk, ImageStore& store, const ImageKey& key) {
+    const Manifest base = store.Read(kKey).value();
+    const auto draft = store.Begin(key, &base).value();
+    Write(disk, draft->path() + "/core-1.img", "other registers");
+    ASSERT_EQ(base.files[1].name, "pages-1.img");
+    ASSERT_TRUE(draft->Share(base.files[1], "parent-1.pages-1.img").ok());
     ASSERT_TRUE(draft->Seal({}).ok());
     ASSERT_TRUE(draft->Commit().ok());
   }
@@ -60,7 +71,7 @@ class PowerCutTest : public FolderTest {
         for (const ImageKey& key : keys) EXPECT_TRUE((*store)->Verify(key).ok());
         EXPECT_EQ(CountEntries(after_ + "/store/staging"), 0u) << "no draft is left";
         check(n, keys);
-        const ImageKey next{CheckpointId("42.4"), 0};
+        const ImageKey next{CheckpointId("42.5"), 0};
         Put(RealDisk(), **store, next);
         EXPECT_TRUE((*store)->Verify(next).ok()) << "the store can be used";
       });
@@ -95,6 +106,35 @@ TEST_F(PowerCutTest, RankBesideAnother) {
     EXPECT_THAT(keys, Contains(kKey));
     if (n >= acknowledged) {
       EXPECT_THAT(keys, ElementsAre(kKey, kOther));
+    }
+  });
+}
+
+TEST_F(PowerCutTest, ImageThatSharesPages) {
+  PutBefore({kKey});
+  RecordingDisk disk(world_);
+  const auto store = OpenDirectoryStore(world_ + "/store", {.disk = &disk}).value();
+  PutSharing(disk, *store, kLater);
+  const size_t acknowledged = disk.operations() - 1;
+  CutEverywhere(disk, [&](size_t n, const std::vector<ImageKey>& keys) {
+    EXPECT_THAT(keys, Contains(kKey));
+    if (n >= acknowledged) {
+      EXPECT_THAT(keys, ElementsAre(kKey, kLater));
+    }
+  });
+}
+
+TEST_F(PowerCutTest, DeletionOfWhatAnotherImageShares) {
+  PutBefore({kKey});
+  PutSharing(RealDisk(), *OpenDirectoryStore(world_ + "/store").value(), kLater);
+  RecordingDisk disk(world_);
+  const auto store = OpenDirectoryStore(world_ + "/store", {.disk = &disk}).value();
+  ASSERT_TRUE(store->Delete(kKey).ok());
+  const size_t end = disk.operations();
+  CutEverywhere(disk, [&](size_t n, const std::vector<ImageKey>& keys) {
+    EXPECT_THAT(keys, Contains(kLater));
+    if (n == end) {
+      EXPECT_THAT(keys, ElementsAre(kLater));
     }
   });
 }

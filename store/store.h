@@ -4,6 +4,7 @@
 //   images/<checkpoint>/<rank>/...            a whole image; manifest.json is written last
 //   staging/<checkpoint>.<rank>.<unique>/...  a draft; it is removed if its writer has died
 //   damaged/<checkpoint>.<rank>.<unique>/...  a quarantined image, for an administrator to examine
+//   restore/<name>/...                        see ImageStore::RestoreFolder()
 //   tier/id                                   which tier this is
 // where <checkpoint> is a CheckpointId ("42.3").
 //
@@ -46,6 +47,7 @@ struct ImageFileEntry {
   std::string name;
   Bytes size;
   std::string checksum;  // "xxh3:<32 hex digits>"
+  bool shared = false;   // it is the very file of an earlier image
 };
 
 struct Manifest {
@@ -56,9 +58,15 @@ struct Manifest {
   std::map<std::string, std::string> metadata;  // the agent's: what a restore needs to know beside the image
   // Of its text: BLAKE2b-256, 64 hex digits. Empty until it has been written or read.
   std::string digest;
+  const ImageFileEntry* Find(const std::string& name) const;  // null: it has no file of that name
   Bytes TotalSize() const;
+  Bytes NewSize() const;  // of it: of the files that are not shared
 };
 
+// An image may share files with an earlier one of its tier: a file is then the very same in both, by a hard
+// link, and lives as long as one of them. Which bytes of a file an image uses is its maker's; see
+// store/parents.h.
+//
 // An image being written. Destroying an uncommitted draft removes it. Not thread-safe, but `BytesSoFar`
 // may be called from another thread.
 class ImageDraft {
@@ -68,6 +76,12 @@ class ImageDraft {
   // little left to do.
   virtual const std::string& path() const = 0;
   virtual Bytes BytesSoFar() const = 0;
+  // The image whose files may be shared; null: none was given, it has as many parents
+  // as may be (store/parents.h), or this tier cannot.
+  virtual const Manifest* base() const = 0;
+  // Makes a file of base() one of this draft as well, under that name. It is not hashed again: who shares a
+  // file says that its bytes are still those of its checksum, and so has read it. An error leaves nothing.
+  virtual absl::Status Share(const ImageFileEntry& file, const std::string& name) = 0;
   // No more writes: checksums are completed, everything is synced, the manifest is written. Still invisible.
   // `stop` is asked all the time, from several threads: true ends it soon, with kCancelled.
   virtual absl::StatusOr<Manifest> Seal(std::map<std::string, std::string> metadata,
@@ -92,7 +106,10 @@ struct VerifyOptions {
 class ImageStore {
  public:
   virtual ~ImageStore() = default;
-  virtual absl::StatusOr<std::unique_ptr<ImageDraft>> Begin(const ImageKey& key) = 0;
+  // With a `base`, which may be null, files are hashed and sent to the disk only by Seal(): most of them are
+  // to be replaced by files of that image.
+  virtual absl::StatusOr<std::unique_ptr<ImageDraft>> Begin(const ImageKey& key, const Manifest* base) = 0;
+  absl::StatusOr<std::unique_ptr<ImageDraft>> Begin(const ImageKey& key) { return Begin(key, nullptr); }
   virtual absl::StatusOr<Manifest> Read(const ImageKey& key) const = 0;
   // Reads everything back and compares.
   virtual absl::StatusOr<Manifest> Verify(const ImageKey& key, const VerifyOptions& options = {}) const = 0;
@@ -102,6 +119,9 @@ class ImageStore {
   // made (and emptied, if it was there) for the caller to remove. To be verified first. kFailedPrecondition
   // if the key is not there.
   virtual absl::StatusOr<std::string> Decrypt(const ImageKey& key, const std::string& folder) const = 0;
+  // Where a whole image can be made of one that shares pages with others, while it is restored: beside the
+  // images, since there is room for such files. The caller makes and removes it.
+  virtual std::string RestoreFolder(const std::string& name) const = 0;
   virtual absl::StatusOr<std::vector<ImageKey>> List() const = 0;
   // OK if it is not there: deletion may be asked for twice. An error if the tier is away: what is in it is
   // not known.

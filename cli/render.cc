@@ -357,12 +357,12 @@ std::string NodesTable(const v1::ListNodesResponse& nodes, const Style& style) {
 
 std::string CheckpointsTable(const v1::ListCheckpointsResponse& checkpoints, const Style& style) {
   std::vector<std::vector<std::string>> rows = {
-      {"CHECKPOINT", "JOB", "STATE", "TIER", "SIZE", "MADE", "STOPPED", "NODES", "NOTE"}};
+      {"CHECKPOINT", "JOB", "STATE", "TIER", "SIZE", "NEW", "MADE", "STOPPED", "NODES", "NOTE"}};
   for (const v1::CheckpointInfo& c : checkpoints.checkpoints()) {
-    rows.push_back({c.id(), absl::StrCat(c.job()), c.state(), TierName(c.tier()),
-                    FormatBytes(Bytes{c.bytes()}), Relative(c.created_us(), style.now),
-                    c.stopped_us() > 0 ? FormatDuration(Duration(c.stopped_us())) : "-", Nodes(c.nodes()),
-                    c.note()});
+    rows.push_back(
+        {c.id(), absl::StrCat(c.job()), c.state(), TierName(c.tier()), FormatBytes(Bytes{c.bytes()}),
+         c.new_bytes() > 0 ? FormatBytes(Bytes{c.new_bytes()}) : "-", Relative(c.created_us(), style.now),
+         c.stopped_us() > 0 ? FormatDuration(Duration(c.stopped_us())) : "-", Nodes(c.nodes()), c.note()});
   }
   return Table(rows, style);
 }
@@ -370,8 +370,9 @@ std::string CheckpointsTable(const v1::ListCheckpointsResponse& checkpoints, con
 std::string CheckpointText(const v1::CheckpointInfo& c, const Style& style) {
   return absl::StrCat(
       "checkpoint ", Bold(c.id(), style), " of job ", c.job(), ": ", c.state(), "\n  ",
-      FormatBytes(Bytes{c.bytes()}), " in ", TierName(c.tier()), " storage, made ",
-      FormatTime(FromMicros(c.created_us())), "\n",
+      FormatBytes(Bytes{c.bytes()}),
+      c.new_bytes() > 0 ? absl::StrCat(", ", FormatBytes(Bytes{c.new_bytes()}), " of it new") : "", " in ",
+      TierName(c.tier()), " storage, made ", FormatTime(FromMicros(c.created_us())), "\n",
       c.stopped_us() > 0
           ? absl::StrCat("  its job ran on after ", FormatDuration(Duration(c.stopped_us())), "\n")
           : "",

@@ -21,6 +21,12 @@ std::string Because(const JobMoved& e) {
   return text;
 }
 
+// Where that is all of it, as where it is not known, nothing.
+std::string NewOf(const JobMoved& e) {
+  const bool shares = e.new_bytes > Bytes{} && e.new_bytes < e.bytes;
+  return shares ? absl::StrCat(", ", FormatBytes(e.new_bytes), " of it new") : "";
+}
+
 std::string FromCheckpoint(const JobMoved& e) {
   return e.checkpoint == CheckpointId() ? "" : absl::StrCat(" from checkpoint ", e.checkpoint.value());
 }
@@ -34,7 +40,7 @@ std::string DescribeMove(const JobMoved& e) {
       return absl::StrCat("checkpoint ", e.checkpoint.value(), " to ", ToString(e.tier), " storage ordered",
                           e.keep_running ? ", the job continues" : "", Because(e));
     case JobEvent::kCommit:
-      return absl::StrCat("every rank dumped, ", FormatBytes(e.bytes), Because(e));
+      return absl::StrCat("every rank dumped, ", FormatBytes(e.bytes), NewOf(e), Because(e));
     case JobEvent::kOrderKill:
       return absl::StrCat(e.over_limit       ? "to be ended, its time is over"
                           : e.for_good       ? "to be ended for good"

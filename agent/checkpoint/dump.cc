@@ -23,6 +23,7 @@
 #include "agent/checkpoint/queues.h"
 #include "agent/checkpoint/recreated_names.h"
 #include "agent/checkpoint/repair.h"
+#include "agent/checkpoint/share_pages.h"
 #include "agent/checkpoint/shared_memory.h"
 #include "agent/checkpoint/stdio.h"
 #include "agent/checkpoint/thread_settings.h"
@@ -96,10 +97,12 @@ class DumpOnce {
   absl::Status Run();
 
  private:
+  std::optional<Manifest> Base() const;
   absl::Status Begin();
   CriuDump ForCriu();
   // While the processes are frozen: all of the image, but that it is whole.
   absl::Status Capture(const StillHeld& held);
+  absl::Status Share(const std::function<bool()>& stop);
   // Its checksums, what is decided, and that it counts. The processes are frozen while `held` is OK, or run.
   absl::Status Finish(const StillHeld& held);
   void LetGo();
@@ -121,13 +124,20 @@ class DumpOnce {
   std::atomic<int> repaired_{0};
 };
 
+std::optional<Manifest> DumpOnce::Base() const {
+  if (!plan_.finish_behind || !plan_.base) return std::nullopt;
+  absl::StatusOr<Manifest> base = store_.Read(*plan_.base);
+  return base.ok() ? std::optional(*std::move(base)) : std::nullopt;
+}
+
 absl::Status DumpOnce::Begin() {
   if (std::string why = WhyNotDumpable(plan_.init, plan_.criu); !why.empty())
     return absl::FailedPreconditionError(why);
   absl::StatusOr<UniqueFd> opened = OpenPidfd(plan_.init);
   if (absl::IsNotFound(opened.status())) return absl::AbortedError("the task has ended");
   SIDING_ASSIGN_OR_RETURN(init_, std::move(opened));
-  SIDING_ASSIGN_OR_RETURN(draft_, store_.Begin(plan_.key));
+  const std::optional<Manifest> base = Base();
+  SIDING_ASSIGN_OR_RETURN(draft_, store_.Begin(plan_.key, base ? &*base : nullptr));
   SIDING_RETURN_IF_ERROR(FaultAt<"agent.dump.draft: the folder of a new image is made">());
   // CRIU as the job's user must be able to write there, but afterwards only root may.
   return plan_.user.as_user ? GiveFolder(draft_->path(), plan_.user.uid, plan_.user.gid) : absl::OkStatus();
@@ -187,9 +197,23 @@ absl::Status DumpOnce::Capture(const StillHeld& held) {
   return observer_.OnWritten(draft_->path(), held);
 }
 
+// Half of the time that is left is for the disk.
+absl::Status DumpOnce::Share(const std::function<bool()>& stop) {
+  if (draft_->base() == nullptr) return absl::OkStatus();
+  observer_.OnSharing();
+  SharingLimits limits{stop};
+  const auto now = Steady::now(), limit = observer_.Limit();
+  if (limit != Steady::time_point::max()) limits.until = now + (limit - now) / 2;
+  SIDING_ASSIGN_OR_RETURN(const Bytes unused, SharePages(*draft_, limits));
+  if (unused > Bytes{}) metadata_[kMetadataUnused] = std::to_string(unused.value);
+  return absl::OkStatus();
+}
+
 absl::Status DumpOnce::Finish(const StillHeld& held) {
   // A task that runs may end meanwhile, or be ended, and shall not wait for the disk.
-  const auto sealed = draft_->Seal(std::move(metadata_), [this] { return !observer_.WhyStopped().ok(); });
+  const auto stop = [this] { return !observer_.WhyStopped().ok(); };
+  const absl::Status shared = Share(stop);
+  const auto sealed = shared.ok() ? draft_->Seal(std::move(metadata_), stop) : shared;
   if (absl::IsCancelled(sealed.status())) SIDING_RETURN_IF_ERROR(observer_.WhyStopped());
   SIDING_ASSIGN_OR_RETURN(const Manifest manifest, sealed);
   SIDING_RETURN_IF_ERROR(FaultAtCriu<"agent.dump.sealed: the image is whole, nobody has been told">());

@@ -4,7 +4,9 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <chrono>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -45,6 +47,9 @@ struct DumpPlan {
   // and committed beside them. Not for a rank of several: it would run on into a checkpoint that may not
   // count.
   bool finish_behind = false;
+  // With finish_behind: an image of the same task on that tier. Pages that it has may be shared. Only
+  // behind: how long it takes depends on what has changed, and no deadline can count on that.
+  std::optional<ImageKey> base;
   Duration commit_patience{0};  // see CommitPatience() in dump_steps.h
   CriuUser user;
   Account account;                   // whose processes they are
@@ -61,6 +66,12 @@ class DumpObserver {
   virtual void OnProgress(Bytes done) = 0;
   // Why the dump is to be undone; OK: it is not. Asked from several threads while the image is sealed.
   virtual absl::Status WhyStopped() const = 0;
+  // By when the image has to be whole.
+  virtual std::chrono::steady_clock::time_point Limit() const {
+    return std::chrono::steady_clock::time_point::max();
+  }
+  // The image is compared with its base, so how long it takes says nothing of others. Before OnPrepared().
+  virtual void OnSharing() {}
   // The processes are frozen, and all of the image is in `folder`, not encrypted. Not OK: the dump fails with
   // that. They are frozen for as long as `held` is OK.
   virtual absl::Status OnWritten(const std::string& /*folder*/, const StillHeld& /*held*/) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "agent/checkpoint/share_pages.h"
 #include "agent/task/ending.h"
 #include "agent/task/json_file.h"
 #include "common/fault.h"
@@ -259,10 +260,13 @@ void HostedTask::Dumper::OnRunsOn(Duration stopped) {
 absl::Status HostedTask::Dumper::OnPrepared(const Manifest& manifest, const StillHeld& held) {
   MutexLock lock(task_.mutex_);
   const auto took = Steady::now() - begun_ - rehearsing_;
-  task_.host_.rates->Add(MediumOf(command_.dump().tier()), Transfer::kDump, manifest.TotalSize(),
-                         std::chrono::duration_cast<Duration>(took));
+  if (!shares_) {
+    task_.host_.rates->Add(MediumOf(command_.dump().tier()), Transfer::kDump, UsedSize(manifest),
+                           std::chrono::duration_cast<Duration>(took));
+  }
   if (absl::Status stop = Stop(); !stop.ok()) return stop;
-  task_.Observe(task::Prepared{manifest.TotalSize().value, manifest.digest}).IgnoreError();
+  task_.Observe(task::Prepared{UsedSize(manifest).value, manifest.NewSize().value, manifest.digest})
+      .IgnoreError();
   SIDING_RETURN_IF_ERROR(
       FaultAtCriu<"agent.dump.prepared: the controller is told that the image is whole">());
   lock.Unlock();

@@ -132,6 +132,10 @@ class HostedTask::Dumper final : public DumpObserver {
         rehearse_(std::move(rehearse)) {}
 
   void OnProgress(Bytes done) override;
+  Steady::time_point Limit() const override {
+    return command_.dump().patience_us() > 0 ? patience_ends_ : Steady::time_point::max();
+  }
+  void OnSharing() override { shares_ = true; }
   absl::Status OnWritten(const std::string& folder, const StillHeld& held) override;
   void OnRunsOn(Duration stopped) override;
   absl::Status OnPrepared(const Manifest& manifest, const StillHeld& held) override;
@@ -151,6 +155,7 @@ class HostedTask::Dumper final : public DumpObserver {
   const Steady::time_point begun_;
   const Steady::time_point patience_ends_;
   const Rehearse rehearse_;
+  bool shares_ = false;
   Steady::duration rehearsing_{0};
   std::optional<Steady::time_point> stop_since_;  // the progress thread's
   bool commit_waits_ = false;                     // it is in the log that it cannot be recorded

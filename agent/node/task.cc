@@ -246,7 +246,7 @@ void Task::RemoveTraces() {
     over = record_.report().phase() == v1::EXITED && record_.report().own_end();
     uid = record_.spec().uid();
   }
-  RemovePlainFolder();
+  RemoveRestoreFolders();
   if (HasRestored(folder_) || HasRestored(RehearsalFolder()))
     host_.leftovers.Add(uid, [names = TemporaryNames(outside_)] { RemoveTemporary(names); });
   if (over) SetTmpdirAside();
@@ -254,10 +254,19 @@ void Task::RemoveTraces() {
   host_.forgotten->Take(folder_);
 }
 
-void Task::RemovePlainFolder() {
-  std::error_code error;
-  std::filesystem::remove_all(PlainFolder(), error);
-  if (error) spdlog::warn("task {}: remove {}: {}", name_, PlainFolder(), error.message());
+void Task::RemoveRestoreFolders() {
+  const auto removed = [&](const std::string& folder) {
+    std::error_code error;
+    std::filesystem::remove_all(folder, error);
+    if (error) spdlog::warn("task {}: remove {}: {}", name_, folder, error.message());
+    return !error;
+  };
+  removed(PlainFolder());
+  const std::string united = Record().united();
+  if (united.empty() || !removed(united)) return;
+  MutexLock lock(mutex_);
+  record_.clear_united();
+  Persist();
 }
 
 // At once its name is free for the job's next start. How much there is to remove is up to the job, and so is

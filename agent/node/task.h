@@ -98,6 +98,8 @@ class Task final : public HostedTask {
   // Ends all processes; returns when they are gone, or false when the agent is stopping.
   bool EndAll() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status PrepareImage(const v1::ToAgent& command, agent::ShimRequest& request, bool& damaged);
+  absl::StatusOr<std::string> Unite(const Manifest& manifest, const std::string& folder,
+                                    const ImageStore& store) ABSL_LOCKS_EXCLUDED(mutex_);
   void StartFromBeginning(const v1::ToAgent& command, const absl::Status& why);
   absl::Status RememberImage(const Manifest& manifest);
   void SetBegunIn(const std::string& cluster) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -125,7 +127,7 @@ class Task final : public HostedTask {
   void FenceAgain(bool beside = false) ABSL_LOCKS_EXCLUDED(mutex_);
   void CheckFence() ABSL_LOCKS_EXCLUDED(mutex_);
   bool MemoryIsFenced() ABSL_LOCKS_EXCLUDED(mutex_);
-  void RemovePlainFolder();
+  void RemoveRestoreFolders() ABSL_LOCKS_EXCLUDED(mutex_);
   std::string SetTmpdirAside();
 
   std::optional<Account> user_ ABSL_GUARDED_BY(mutex_);  // once it was looked up

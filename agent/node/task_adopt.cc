@@ -53,6 +53,7 @@ void Task::DoAdopt() {
     if (!ended || word) AwaitStart();
     return;
   }
+  RemoveRestoreFolders();  // the restore is over, and its agent may have died before it could
   if (ended) return;
   FaultHere<"agent.adopt: a task of an earlier agent still lives">();
   const agent::ProcessRef known = Init();

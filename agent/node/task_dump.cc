@@ -57,6 +57,9 @@ void Task::DoDump(v1::ToAgent command) {
     // Ranks of a gang wait for each other, and what was taken off GPUs or frozen is put back when all is
     // done.
     plan.finish_behind = plan.keep_running && spec.nodes() == 1 && !UsesGpus() && !record.dump().was_frozen();
+    const bool on_its_tier = record.base().tier() == command.dump().tier();
+    if (on_its_tier && !record.base().checkpoint().empty())
+      plan.base = ImageKey{CheckpointId(record.base().checkpoint()), id_.rank};
     plan.commit_patience = CommitPatience(spec.nodes(), plan.keep_running);
     plan.user = host_.UserFor(spec);
     if (!spec.command_checksum().empty()) plan.metadata[kMetadataCommand] = spec.command_checksum();

@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "agent/checkpoint/dump.h"
+#include "agent/checkpoint/share_pages.h"
 #include "agent/node/task.h"
 #include "agent/os/processes.h"
 #include "agent/shim/shim_process.h"
@@ -19,6 +20,7 @@
 #include "common/message_limits.h"
 #include "common/status.h"
 #include "spdlog/spdlog.h"
+#include "store/parents.h"
 
 namespace siding {
 namespace {
@@ -63,7 +65,7 @@ void Task::DoRestore(const v1::ToAgent& command) {
   bool damaged = false;
   const auto start = std::chrono::steady_clock::now();
   if (absl::Status status = PrepareImage(command, request, damaged); !status.ok()) {
-    RemovePlainFolder();
+    RemoveRestoreFolders();
     if (externally_managed_ && absl::IsPermissionDenied(status)) return StartFromBeginning(command, status);
     if (ready_) std::exchange(ready_, nullptr)(status);
     MutexLock lock(mutex_);
@@ -153,6 +155,13 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
     record_.mutable_report()->set_no_key(absl::IsFailedPrecondition(folder.status()));
     return Annotate(folder.status(), "checkpoint " + restore.checkpoint());
   }
+  auto united = Unite(*manifest, *folder, *store);
+  if (!united.ok()) {
+    damaged = absl::IsDataLoss(united.status());
+    if (damaged && externally_managed_) SIDING_RETURN_IF_ERROR(store->Quarantine(key));
+    return united.status();
+  }
+  order.set_criu_folder(*std::move(united));
   order.set_image_folder(*std::move(folder));
   order.set_criu_path(host_.criu_path);
   order.set_temporary(TemporaryName(outside_, command.op()));
@@ -167,7 +176,7 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
   if (const auto held = manifest->metadata.find(kMetadataHeld); held != manifest->metadata.end())
     order.set_held(held->second);
   MutexLock lock(mutex_);
-  record_.mutable_report()->set_image_bytes(manifest->TotalSize().value);
+  record_.mutable_report()->set_image_bytes(UsedSize(*manifest).value);
   if (const auto gpu = manifest->metadata.find(kMetadataGpu); gpu != manifest->metadata.end()) {
     SIDING_ASSIGN_OR_RETURN(*record_.mutable_gpu(), FromJson<agent::GpuRecord>(gpu->second));
     record_.mutable_gpu()->clear_held();
@@ -175,6 +184,25 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
     record_.mutable_gpu()->clear_refusals();
   }
   return absl::OkStatus();
+}
+
+// The folder for CRIU. It is remembered before it is made: this agent may die. No error says that somebody
+// may not, or that something was not found: that would be said of what is outside of the image.
+absl::StatusOr<std::string> Task::Unite(const Manifest& manifest, const std::string& folder,
+                                        const ImageStore& store) {
+  if (store::ParentsOf(manifest) == 0) return folder;
+  const std::string united = store.RestoreFolder(outside_);
+  {
+    MutexLock lock(mutex_);
+    record_.set_united(united);
+    SIDING_RETURN_IF_ERROR(PersistDurably());
+  }
+  absl::Status status = UnitePages(manifest, folder, united, [this] { return Interrupted(); });
+  if (status.ok()) status = FaultAt<"agent.restore.united: an image has been made whole for its restore">();
+  if (status.ok()) return united;
+  const std::string why =
+      absl::StrCat("checkpoint ", manifest.key.checkpoint.value(), ": ", std::string(status.message()));
+  return absl::IsDataLoss(status) ? absl::DataLossError(why) : absl::InternalError(why);
 }
 
 // For the shim, whatever comes of the start; and before anything has the names that the image knows.
@@ -229,7 +257,7 @@ void Task::StartAndWait(agent::ShimRequest request) {
 
 // Before there was a shim.
 void Task::FailStart(const absl::Status& why, bool no_gpu) {
-  RemovePlainFolder();
+  RemoveRestoreFolders();
   if (ready_) std::exchange(ready_, nullptr)(why);
   MutexLock lock(mutex_);
   Observe(task::StartFailed{.error = std::string(why.message()), .no_gpu = no_gpu, .node_problem = true})
@@ -278,7 +306,7 @@ void Task::AwaitStart() {
   const bool in_time = PollUntil(decided, kStartPatience);
   FaultHere<"agent.started: the shim has said that its task runs, or why not">();
   // A restore that continues without us needs its files; the next agent finds it.
-  if (!host_.stopping) RemovePlainFolder();
+  if (!host_.stopping) RemoveRestoreFolders();
   const auto running = ReadJsonFile<agent::ShimRunning>(running_path);
   if (running.ok()) return OnStarted(*running);
   if (!in_time) EndShim(folder_).IgnoreError();

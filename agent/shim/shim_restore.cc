@@ -120,7 +120,8 @@ absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const st
           "a log has been rotated, which this node's criu does not take; get-criu builds one that does"));
   }
   CriuRestore restore;
-  restore.image_folder = request.restore().image_folder();
+  restore.image_folder = request.restore().criu_folder();
+  if (restore.image_folder.empty()) restore.image_folder = request.restore().image_folder();
   restore.work_folder = folder;
   restore.cgroups = CgroupsOf(request);
   // Always as root: the new processes are root's own until they become the user's, so nothing needs

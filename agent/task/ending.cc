@@ -56,6 +56,7 @@ v1::TaskPhase ReportEnding(agent::TaskRecord& record, const agent::ShimExit* exi
   if (ending == Ending::kCheckpointed) {
     report.set_checkpoint(record.dump().checkpoint());
     report.set_image_bytes(record.dump().image_bytes());
+    report.set_image_new_bytes(record.dump().image_new_bytes());
     report.set_image_digest(record.dump().image_digest());
     report.set_committed_op(record.dump().op());
     report.clear_failed_op();

@@ -244,6 +244,7 @@ void TaskMachine::Fail(int64_t op, const std::string& error, bool tier_problem) 
 void TaskMachine::ForgetImage() {
   record_.mutable_report()->clear_checkpoint();
   record_.mutable_report()->clear_image_bytes();
+  record_.mutable_report()->clear_image_new_bytes();
   // The controller asks for that of an image that counts.
   if (record_.report().committed_op() != record_.dump().op()) record_.mutable_report()->clear_image_digest();
 }
@@ -268,6 +269,7 @@ TaskActions TaskMachine::On(const task::StartNotRecorded& seen) {
 TaskActions TaskMachine::On(const task::StartsOver&) {
   if (!Move(E::kStartsOver, current_.op())) return {};
   record_.set_restored(false);
+  record_.clear_base();
   record_.mutable_report()->clear_checkpoint();
   return Report();
 }
@@ -310,11 +312,15 @@ TaskActions TaskMachine::On(const task::RunsOn& seen) {
 
 TaskActions TaskMachine::On(const task::Prepared& seen) {
   if (!Move(E::kPrepared, current_.op())) return {};
-  record_.mutable_dump()->set_image_bytes(seen.image_bytes);
-  record_.mutable_report()->set_checkpoint(record_.dump().checkpoint());
-  record_.mutable_report()->set_image_bytes(seen.image_bytes);
-  record_.mutable_dump()->set_image_digest(seen.image_digest);
-  record_.mutable_report()->set_image_digest(seen.image_digest);
+  agent::DumpRecord& dump = *record_.mutable_dump();
+  dump.set_image_bytes(seen.image_bytes);
+  dump.set_image_new_bytes(seen.new_bytes);
+  dump.set_image_digest(seen.image_digest);
+  v1::TaskReport& report = *record_.mutable_report();
+  report.set_checkpoint(dump.checkpoint());
+  report.set_image_bytes(seen.image_bytes);
+  report.set_image_new_bytes(seen.new_bytes);
+  report.set_image_digest(seen.image_digest);
   return Report();
 }
 
@@ -333,6 +339,8 @@ TaskActions TaskMachine::On(const task::Committed&) {
   if (!record_.dump().committing()) return {};
   record_.mutable_report()->set_committed_op(current_.op());
   record_.set_done_op(current_.op());
+  record_.mutable_base()->set_checkpoint(record_.dump().checkpoint());
+  record_.mutable_base()->set_tier(record_.dump().tier());
   return Only(TaskAction::kRecord);
 }
 

@@ -114,6 +114,7 @@ struct RunsOn {  // its image is finished behind it
 };
 struct Prepared {
   int64_t image_bytes;
+  int64_t new_bytes;         // of them: what no earlier image on that tier has
   std::string image_digest;  // as Manifest::digest
 };
 struct Committing {};

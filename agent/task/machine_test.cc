@@ -156,7 +156,7 @@ class TaskMachineTest : public testing::Test {
   }
   void Prepare(int64_t op) {
     Take(Dump(op));
-    See(task::Prepared{100, "digest"});
+    See(task::Prepared{100, 60, "digest"});
   }
   // The agent dies, and another finds the task.
   TaskActions Restart(bool same_boot = true, task::FoundAgain::Shim shim = task::FoundAgain::kLives) {
@@ -194,12 +194,13 @@ TEST_F(TaskMachineTest, AnImageOfAnotherCommandMakesARestoreALaunch) {
   See(task::StartsOver{});
   EXPECT_EQ(phase(), v1::LAUNCHING);
   EXPECT_FALSE(machine_.record().restored());
+  EXPECT_FALSE(machine_.record().has_base()) << "nothing of another user's image is shared";
 }
 
 TEST_F(TaskMachineTest, TheDigestOfAnImageIsSaidUntilTheNextOne) {
   Run();
   Take(Dump(2, true));
-  See(task::Prepared{100, "first"});
+  See(task::Prepared{100, 60, "first"});
   EXPECT_EQ(report().image_digest(), "first");
   Take(Commit(2));
   See(task::Committing{});
@@ -208,7 +209,7 @@ TEST_F(TaskMachineTest, TheDigestOfAnImageIsSaidUntilTheNextOne) {
   See(task::WorkDone{});
   EXPECT_EQ(report().image_digest(), "first") << "it counts";
   Take(Dump(3, true));
-  See(task::Prepared{100, "second"});
+  See(task::Prepared{100, 60, "second"});
   See(task::DumpEnded{false, false, "called off"});
   EXPECT_EQ(report().image_digest(), "") << "there is no such image";
 }
@@ -227,12 +228,12 @@ TEST_F(FinishedBehindTest, ItIsToldThatTheTaskRuns) {
   EXPECT_THAT(Kinds(seen_), ElementsAre(A::kRecord, A::kSend));
   EXPECT_EQ(phase(), v1::DUMPING) << "there is no image yet";
   EXPECT_TRUE(report().runs_on());
-  See(task::Prepared{100, "digest"});
+  See(task::Prepared{100, 60, "digest"});
   EXPECT_TRUE(report().runs_on());
 }
 
 TEST_F(FinishedBehindTest, HowLongItStoodStillIsSaidUntilTheNextDump) {
-  See(task::Prepared{100, "digest"});
+  See(task::Prepared{100, 60, "digest"});
   Take(Commit(2));
   See(task::Committing{});
   See(task::Committed{});
@@ -243,6 +244,31 @@ TEST_F(FinishedBehindTest, HowLongItStoodStillIsSaidUntilTheNextDump) {
   EXPECT_EQ(report().stopped_us(), 900'000);
   Take(Dump(3, true));
   EXPECT_EQ(report().stopped_us(), 0);
+}
+
+TEST_F(FinishedBehindTest, TheNextImageSharesWithTheLastThatCounts) {
+  EXPECT_FALSE(machine_.record().has_base());
+  See(task::Prepared{100, 60, "digest"});
+  EXPECT_EQ(report().image_new_bytes(), 60);
+  EXPECT_FALSE(machine_.record().has_base()) << "it does not count yet";
+  Take(Commit(2));
+  See(task::Committing{});
+  See(task::Committed{});
+  See(task::DumpEnded{false, false, ""});
+  See(task::WorkDone{});
+  EXPECT_EQ(machine_.record().base().checkpoint(), "7.2");
+  EXPECT_EQ(report().image_new_bytes(), 0);
+  Take(Dump(3, true));
+  See(task::DumpEnded{false, false, "no room"});
+  EXPECT_EQ(machine_.record().base().checkpoint(), "7.2");
+}
+
+TEST_F(TaskMachineTest, TheFirstImageOfARestoredTaskSharesWithItsOwn) {
+  v1::ToAgent order = Restore();
+  order.mutable_restore()->set_tier(v1::SHARED);
+  Take(order);
+  EXPECT_EQ(machine_.record().base().checkpoint(), "7.1");
+  EXPECT_EQ(machine_.record().base().tier(), v1::SHARED);
 }
 
 TEST_F(FinishedBehindTest, ANewAgentDoesNotTakeItForOneThatCriuHoldsStill) {
@@ -628,7 +654,7 @@ std::vector<TaskObservation> AllObservations() {
           task::ResumeEnded{""},
           task::ResumeEnded{"e"},
           task::RunsOn{1ms},
-          task::Prepared{1, ""},
+          task::Prepared{1, 1, ""},
           task::Committing{},
           task::CommitNotRecorded{},
           task::Committed{},

@@ -26,7 +26,11 @@ bool TakeStart(agent::TaskRecord& record, const v1::ToAgent& order) {
   const bool restore = order.has_restore();
   *record.mutable_spec() = restore ? order.restore().spec() : order.launch().spec();
   record.set_restored(restore);
-  if (restore) report.set_checkpoint(order.restore().checkpoint());
+  if (restore) {
+    report.set_checkpoint(order.restore().checkpoint());
+    record.mutable_base()->set_checkpoint(order.restore().checkpoint());
+    record.mutable_base()->set_tier(order.restore().tier());
+  }
   // The controller did not start it: this is how it learns what the job asked for.
   if (record.externally_managed()) *report.mutable_spec() = record.spec();
   return true;

@@ -322,6 +322,7 @@ v1::CheckpointInfo ShowCheckpoint(const CheckpointRecord& checkpoint) {
   view.set_tier(ToProto(checkpoint.tier));
   for (const NodeId& node : checkpoint.nodes) view.add_nodes(node.value());
   view.set_bytes(checkpoint.bytes.value);
+  view.set_new_bytes(checkpoint.new_bytes.value);
   view.set_created_us(ToMicros(checkpoint.created));
   view.set_state(ToString(checkpoint.state));
   view.set_note(checkpoint.note);

@@ -238,6 +238,7 @@ class FakeCluster final : public AgentLink {
   std::set<std::string> fail_delete;     // nodes on which no image can be deleted
   std::set<std::string> slow_dump;       // nodes on which a dump begins and does not end
   Duration stopped{0};                   // said of a dump after which its task runs on
+  Bytes new_bytes;                       // said of images; 0: all of their bytes are
   std::set<std::string> fail_suspend;    // nodes on which a freeze fails
   std::set<std::string> slow_suspend;    // nodes on which a freeze begins and does not end
   std::string gpu_state_lost;            // said by every task that is to continue after a freeze
@@ -381,6 +382,7 @@ class FakeCluster final : public AgentLink {
           report.set_checkpoint(command.dump().checkpoint());
           report.set_op(command.op());
           report.set_image_bytes(memory);
+          report.set_image_new_bytes(new_bytes.value > 0 ? new_bytes.value : memory);
           report.set_image_digest(absl::StrFormat("%064x", ++images_made_));
           keep_running_[{node, id}] = command.dump().keep_running();
           if (command.dump().keep_running()) report.set_stopped_us(stopped.count());

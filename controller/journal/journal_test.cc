@@ -95,6 +95,7 @@ JobMoved FullMove() {
   move.bytes = Bytes{2};
   move.started = FromMicros(3);
   move.stopped = 4ms;
+  move.new_bytes = Bytes{1};
   move.exit_code = 4;
   return move;
 }
@@ -155,7 +156,7 @@ TEST(Codec, NoFieldIsLeftOut) {
        {"event",     "reason",         "nodes",      "checkpoint",     "tier",         "keep_running",
         "for_good",  "request",        "target",     "predicted",      "bytes",        "started",
         "exit_code", "incarnation",    "first_rank", "through_ram",    "without_save", "interrupted",
-        "found",     "gpu_state_lost", "over_limit", "from_beginning", "stopped"}) {
+        "found",     "gpu_state_lost", "over_limit", "from_beginning", "stopped",      "new_bytes"}) {
     EXPECT_THAT(text, HasSubstr(std::string("\"") + field + "\""));
   }
 }

@@ -79,6 +79,7 @@ absl::Status Check(const v1::TaskReport& report) {
   SIDING_RETURN_IF_ERROR(Within("out_of_memory", report.out_of_memory(), 0, kMostMemory));
   SIDING_RETURN_IF_ERROR(Within("killed_for_memory", report.killed_for_memory(), 0, kMostOps));
   SIDING_RETURN_IF_ERROR(Within("image_bytes", report.image_bytes(), 0, 4 * kMostMemory));
+  SIDING_RETURN_IF_ERROR(Within("image_new_bytes", report.image_new_bytes(), 0, report.image_bytes()));
   SIDING_RETURN_IF_ERROR(CheckDigest(report.image_digest()));
   SIDING_RETURN_IF_ERROR(Within("exit_signal", report.exit_signal(), 0, NSIG));
   SIDING_RETURN_IF_ERROR(Within("failed_op", report.failed_op(), 0, kMostOps));

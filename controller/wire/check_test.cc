@@ -78,6 +78,14 @@ TEST(CheckNumbers, ADamagedImageOfARankThatOverflowsADifference) {
   EXPECT_THAT(ErrorOf(message), HasSubstr("heartbeat: damaged: rank"));
 }
 
+TEST(CheckNumbers, AnImageThatIsNewerThanItself) {
+  EXPECT_THAT(ErrorOf(Report([](v1::TaskReport& report) {
+                report.set_image_bytes(10);
+                report.set_image_new_bytes(11);
+              })),
+              HasSubstr("image_new_bytes: expected a number from 0 to 10"));
+}
+
 TEST(CheckNumbers, ProgressThatIsNoNumber) {
   v1::FromAgent message;
   message.mutable_progress()->set_bytes_per_second(kNaN);

@@ -76,7 +76,7 @@ void Task::WriteImage(const v1::ToAgent& command) {
 
 void Task::AwaitDecision(const v1::ToAgent& command) {
   // No other image has it, not even one of the same name.
-  Observe(task::Prepared{MemoryOf(), absl::StrFormat("%064x", ++host_.lab.store.digests)});
+  Observe(task::Prepared{MemoryOf(), MemoryOf(), absl::StrFormat("%064x", ++host_.lab.store.digests)});
   const auto decided = [this, command] {
     return machine_.decision() == Decision::kCommit || !WhyStop().empty();
   };

@@ -232,6 +232,26 @@ TEST_F(KeptCheckpointsTest, ForHowLongItStoppedTheJobIsKept) {
   EXPECT_EQ(stopped(), 40ms);
 }
 
+TEST_F(KeptCheckpointsTest, HowMuchOfItIsNewIsKept) {
+  cluster_.new_bytes = Bytes{4096};
+  const JobId job = JobWithCheckpoints(1, 1);
+  const auto fresh = [&] {
+    Bytes bytes;
+    engine_->Read([&](const ClusterState& s) { bytes = s.checkpoints.at(CheckpointId("1.1")).new_bytes; });
+    return bytes;
+  };
+  EXPECT_EQ(fresh(), Bytes{4096});
+  EXPECT_EQ(SaidOf(job, FormatBytes(ImageBytes("1.1")) + ", 4.0 KiB of it new"), 1);
+  StartController();
+  EXPECT_EQ(fresh(), Bytes{4096});
+}
+
+TEST_F(KeptCheckpointsTest, OfOneThatIsNewAsAWholeNothingIsSaid) {
+  const JobId job = JobWithCheckpoints(1, 1);
+  EXPECT_EQ(SaidOf(job, "every rank dumped, " + FormatBytes(ImageBytes("1.1"))), 1);
+  EXPECT_EQ(SaidOf(job, "of it new"), 0);
+}
+
 TEST_F(KeptCheckpointsTest, AParkedJobWhoseOnlyImageIsDamagedStartsFromTheBeginning) {
   const JobId job = JobWithCheckpoints(0, 2);
   ASSERT_TRUE(engine_->Cordon(kRoot, NodeId("a"), true).ok());

@@ -297,7 +297,8 @@ bool JobObserver::ObserveFreeze(const JobRecord& job) {
 
 bool JobObserver::ObserveDump(const JobRecord& job) {
   bool all = true;
-  Bytes bytes;
+  Bytes bytes, new_bytes;
+  bool all_say_new = true;
   for (int rank : cluster_.LiveRanks(job)) {
     const TaskSeen seen = cluster_.Seen(job, rank);
     const int64_t attempts = seen.report.failed_op() - OpOf(job) + 1;
@@ -309,11 +310,14 @@ bool JobObserver::ObserveDump(const JobRecord& job) {
     if (attempts >= 1) NoteFailure(job, rank);
     all &= seen.phase() == v1::PREPARED && seen.report.checkpoint() == job.current.checkpoint.value();
     bytes += Bytes{seen.report.image_bytes()};
+    new_bytes += Bytes{seen.report.image_new_bytes()};
+    all_say_new &= seen.report.image_new_bytes() > 0;
   }
   if (!all) return false;
   JobMoved move = Moved(JobEvent::kCommit);
   move.checkpoint = job.current.checkpoint;
   move.bytes = bytes;
+  if (all_say_new) move.new_bytes = new_bytes;
   recorder_.Move(job, std::move(move));
   return true;
 }

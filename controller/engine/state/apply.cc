@@ -407,6 +407,7 @@ class Applier {
         break;
       case JobEvent::kCommit:
         state_.checkpoints[job.current.checkpoint].bytes = e.bytes;
+        state_.checkpoints[job.current.checkpoint].new_bytes = e.new_bytes;
         if (!job.current.keep_running && !job.stopped_at) job.stopped_at = event_.at;
         CountPreemption(job);
         break;

@@ -359,6 +359,17 @@ TEST_F(TrendTest, AnImageIsCountedWhenItCounts) {
   Feed(JobEvent::kReleased, 2s);
   EXPECT_EQ(Sum().writes, (std::map<Tier, ImageWrites>{{Tier::kShared, {1, Bytes{1000}, 10s}}}));
 }
+TEST_F(TrendTest, AnImageThatSharesBytesSaysNothingOfTheDisk) {
+  FeedOrder(JobEvent::kOrderDump, true);
+  JobMoved commit;
+  commit.event = JobEvent::kCommit;
+  commit.checkpoint = CheckpointId("1.1");
+  commit.bytes = Bytes{1000};
+  commit.new_bytes = Bytes{10};
+  Feed(commit);
+  Feed(JobEvent::kContinued, 2s);
+  EXPECT_TRUE(Sum().writes.empty());
+}
 TEST_F(TrendTest, TheTimeOfANoticeIsNotThatOfTheDisk) {
   JobMoved order;
   order.event = JobEvent::kOrderDump;

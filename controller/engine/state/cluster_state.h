@@ -32,6 +32,7 @@ struct CheckpointRecord {
   std::vector<NodeId> nodes;  // by rank, that dumped it
   std::map<int, int> exited;  // ranks without an image: they had ended before, with this code
   Bytes bytes;
+  Bytes new_bytes;                     // of them, what no earlier image has; 0: not known
   std::map<int, std::string> digests;  // by rank: of its image's manifest (store/store.h); none: not known
   Time created;
   Duration ran{0};      // of its job's walltime, by then
@@ -39,6 +40,8 @@ struct CheckpointRecord {
   CheckpointState state = CheckpointState::kBeingMade;
   std::string note;
 
+  // So how long it took says nothing of how fast its tier is.
+  bool SharesBytes() const { return new_bytes > Bytes{} && new_bytes < bytes; }
   // Empty: not known.
   std::string DigestOf(int rank) const {
     const auto found = digests.find(rank);

@@ -69,8 +69,9 @@ void Add(std::string& text, const JobRecord& job) {
 void Add(std::string& text, const CheckpointRecord& c) {
   absl::StrAppend(&text, "checkpoint ", c.id.value(), " ", c.job.value(), " ", c.incarnation, " ",
                   c.first_rank, " ", ToString(c.tier), " ", IdsText(c.nodes), " ", Text(c.exited), " ");
-  absl::StrAppend(&text, c.bytes.value, " ", Text(c.created), " ", c.ran.count(), " ", c.stopped.count(), " ",
-                  c.state, " ", c.note);
+  absl::StrAppend(&text, c.bytes.value, " ", c.new_bytes.value, " ");
+  absl::StrAppend(&text, Text(c.created), " ", c.ran.count(), " ", c.stopped.count(), " ", c.state, " ",
+                  c.note);
   for (const auto& [rank, digest] : c.digests) absl::StrAppend(&text, " ", rank, ":", digest);
   text += "\n";
 }

@@ -109,7 +109,7 @@ void TrendCount::Record(const DurableState& after, JobRecord& job) const {
   AddDifference(trend, tally_, tally, job.left_by);
   if (released_) ++trend.releases[*released_];
   if (const CheckpointRecord* image = being_made_ ? Find(after, *being_made_) : nullptr;
-      image != nullptr && image->state == CheckpointState::kGood) {
+      image != nullptr && image->state == CheckpointState::kGood && !image->SharesBytes()) {
     const Duration took = event_.at - image->created - notice_;
     Add(trend, {.writes = {{image->tier, {1, image->bytes, std::max(Duration(0), took)}}}});
   }

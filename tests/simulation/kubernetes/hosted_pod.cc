@@ -266,7 +266,7 @@ void HostedPod::WriteImage(const v1::ToAgent& command) {
   const auto stops = [this] { return !WhyStop().empty(); };
   Wait(In(takes), stops, [this, command, fails, stops] {
     if (stops() || fails) return EndDump(command, fails ? "no space left on device" : WhyStop());
-    Observe(task::Prepared{kMemory, absl::StrFormat("%064x", ++host_.lab.store.digests)});
+    Observe(task::Prepared{kMemory, kMemory, absl::StrFormat("%064x", ++host_.lab.store.digests)});
     const auto decided = [this, stops] { return machine_.decision() == Decision::kCommit || stops(); };
     Wait(patience_ends_, decided, [this, command] {
       if (machine_.decision() != Decision::kCommit) return EndDump(command, WhyStop());

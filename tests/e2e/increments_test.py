@@ -1,0 +1,208 @@
+#!/usr/bin/python3
+"""Checkpoints of a job that runs on hold each byte once: what has not changed since the last one is shared with it, and each of them brings the
+job back for itself."""
+
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
+import jobs  # noqa: E402
+from case import ClusterCase, wait_for  # noqa: E402
+from machines import Machines  # noqa: E402
+
+MIB = 32
+
+
+class Increments(ClusterCase):
+    """The agent holds at this point for as long as there is no file `hold`."""
+
+    point = "agent.dump.sharing"  # of the second image
+    nodes = ("machine1",)
+    uid, shared = None, ()
+
+    def make_cluster(self):
+        cluster = Machines(self.nodes, self.slots, policy=self.policy)
+        self.hold = cluster.dir / "hold"
+        cluster.variables["machine1"] = {"SIDING_FAULT": f"{self.point}=hold={self.hold}"}
+        return cluster
+
+    def setUp(self):
+        super().setUp()
+        gate = self.new_gate()
+        argv = jobs.command(self.cluster.dir, "table", jobs.TABLE, gate, MIB, *self.shared)
+        self.job = self.submit_gated(gate, "--name", "table", "--slots", 1, "--preemptible=checkpoint", "--workdir", self.cluster.dir,
+                                     "--output", f"{self.outputs()}/%j.%r", "--", *argv, uid=self.uid)
+        self.wait_counting(self.job)
+
+    def runs_on(self):
+        path = self.outputs() / f"{self.job}.0"
+        self.wait_counting(self.job, lines=path.read_text().count("\n") + 20)
+
+    def checkpoint(self):
+        """Makes one and returns it as `checkpoints list` shows it."""
+        self.runs_on()
+        before = set(self.checkpoints())
+        self.cluster.ctl("checkpoint", self.job)
+        made, = [c for c in self.checkpoints().values() if c["id"] not in before]
+        return made
+
+    def checkpoints(self):
+        return {c["id"]: c for c in self.cluster.ctl("checkpoints", "list").get("checkpoints", []) if c["state"] == "good"}
+
+    def count(self, kind):
+        return [e["kind"] for e in self.cluster.events(self.job)].count(kind)
+
+    def lose_the_machine(self):
+        before = self.count("restored")
+        self.cluster.cut_power("machine1")
+        self.cluster.start_machine("machine1")
+        wait_for("the job to be back", lambda: self.count("restored") > before)
+
+    def wait_held(self):
+        wait_for(f"the agent to be at {self.point}", lambda: (
+            f"fault: {self.point}=hold" in (self.cluster.logs / "agent-machine1.log").read_text()))
+
+    def wait_nothing_is_left(self):
+        wait_for("nothing to be left of the restore", lambda: not list(self.cluster.shared.glob("restore/*")))
+
+    def assert_new_is_little(self, checkpoint):
+        self.assertGreater(int(checkpoint["new_bytes"]), 0)
+        self.assertLess(int(checkpoint["new_bytes"]) * 2, MIB << 20)
+
+
+class SharedPages(Increments):
+    def make_cluster(self):
+        cluster = super().make_cluster()
+        self.hold.touch()  # nothing is held
+        return cluster
+
+    def test_only_what_has_changed_is_written_again(self):
+        first = self.checkpoint()
+        self.assertEqual(first["new_bytes"], first["bytes"])
+        second = self.checkpoint()
+        self.assert_new_is_little(second)
+        self.assertTrue(self.cluster.ctl("checkpoints", "verify", second["id"])["good"])
+        self.assertIn(" of it new", " ".join(e["text"] for e in self.cluster.events(self.job)))
+        self.assert_counted(self.job)
+
+    def test_the_last_of_a_row_brings_it_back(self):
+        for _ in range(4):
+            last = self.checkpoint()
+        self.assert_new_is_little(last)
+        self.lose_the_machine()
+        self.wait_nothing_is_left()
+        self.runs_on()
+        after = self.checkpoint()
+        if not self.shared:  # to criu shared memory is another one after a restore
+            self.assert_new_is_little(after)  # beside the image that it was restored from
+        self.lose_the_machine()
+        self.assert_counted(self.job)
+
+    def test_one_whose_base_is_deleted_brings_it_back(self):
+        bases = [self.checkpoint()["id"] for _ in range(2)]
+        last = self.checkpoint()
+        for base in bases:
+            if base in self.checkpoints():
+                self.cluster.ctl("checkpoints", "delete", base)
+        self.assertEqual(set(self.checkpoints()), {last["id"]})
+        self.lose_the_machine()
+        self.assert_counted(self.job)
+
+
+class OfAnotherUser(SharedPages):
+    uid = 1
+
+
+class OfSharedMemory(SharedPages):
+    shared = ("--shared",)
+
+
+class HalfShared(Increments):
+    def setUp(self):
+        super().setUp()
+        self.checkpoint()
+        self.runs_on()
+        self.cluster.ctl("checkpoint", "--no-wait", self.job)
+        self.wait_held()
+
+    def test_an_agent_that_dies_takes_only_the_new_image_with_it(self):
+        self.cluster.kill9_agent("machine1")
+        self.hold.touch()
+        self.cluster.start_agent("machine1")
+        wait_for("it to be dumped again", lambda: self.count("continued") == 2)
+        newest = max(self.checkpoints().values(), key=lambda c: int(c["created_us"]))
+        self.assert_new_is_little(newest)
+        for checkpoint in self.checkpoints():
+            self.assertTrue(self.cluster.ctl("checkpoints", "verify", checkpoint)["good"])
+        self.assert_counted(self.job)
+
+    def test_a_power_cut_leaves_the_first(self):
+        self.lose_the_machine()
+        self.assert_counted(self.job)
+
+    def test_the_job_may_end_meanwhile(self):
+        self.end_alone(self.job)
+        self.hold.touch()
+        self.cluster.wait_state(self.job, "done")
+        self.assert_counted(self.job)
+
+
+class HalfUnited(Increments):
+    point = "agent.restore.united"
+
+    def setUp(self):
+        super().setUp()
+        for _ in range(2):
+            last = self.checkpoint()
+        self.assert_new_is_little(last)
+        self.cluster.cut_power("machine1")
+        self.cluster.start_machine("machine1")
+        self.wait_held()
+        self.assertEqual(len(list(self.cluster.shared.glob("restore/*"))), 1)
+
+    def test_an_agent_that_dies_delays_the_restore(self):
+        self.cluster.kill9_agent("machine1")
+        self.hold.touch()
+        self.cluster.start_agent("machine1")
+        wait_for("the job to be back", lambda: self.count("restored") == 1)
+        self.wait_nothing_is_left()
+        self.assert_counted(self.job)
+
+    def test_the_job_may_be_killed_meanwhile(self):
+        self.cluster.ctl("kill", "--no-wait", self.job)
+        self.hold.touch()
+        self.cluster.wait_state(self.job, "cancelled")
+        self.wait_nothing_is_left()
+
+
+class HalfStarted(Increments):
+    """The agent dies when the shim has begun: the restore goes on without it."""
+
+    point = "agent.start.shim"
+
+    def make_cluster(self):
+        cluster = super().make_cluster()
+        self.hold.touch()  # the first start is not held
+        return cluster
+
+    def test_a_restore_that_goes_on_without_its_agent_has_its_files(self):
+        for _ in range(2):
+            last = self.checkpoint()
+        self.assert_new_is_little(last)
+        self.hold.unlink()
+        log = self.cluster.logs / "agent-machine1.log"
+        before = log.read_text().count(f"fault: {self.point}=hold")
+        self.cluster.cut_power("machine1")
+        self.cluster.start_machine("machine1")
+        wait_for("the shim to be started", lambda: log.read_text().count(f"fault: {self.point}=hold") > before)
+        self.cluster.kill9_agent("machine1")
+        self.hold.touch()
+        self.cluster.start_agent("machine1")
+        wait_for("the job to be back", lambda: self.count("restored") == 1)
+        self.wait_nothing_is_left()
+        self.assert_counted(self.job)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -13,10 +13,12 @@
 #include <cstdlib>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "agent/criu/given_descriptors.h"
 #include "agent/criu/swrk.h"
 #include "agent/os/processes.h"
 #include "common/directory.h"
@@ -30,7 +32,7 @@ namespace {
 constexpr char kInstalled[] = "/opt/siding/sbin/criu";
 constexpr uint32_t kGhostLimit = 256u << 20;  // deleted files that are still open go into the image
 constexpr char kAllMountsExternal[] = "mnt[]";
-constexpr char kActsOnFilesAsUser[] = "files-as-user-9";  // what the patch says in the place of a name
+constexpr char kActsOnFilesAsUser[] = "files-as-user-10";  // what the patch says in the place of a name
 constexpr char kActsAsUserSomehow[] = "files-as-user-";
 constexpr Duration kDumpUndoPatience = std::chrono::seconds(10);
 constexpr char kPasses[] = "siding/passes";
@@ -131,10 +133,20 @@ std::vector<std::string> InOne(const std::string& cgroup) {
 
 // What deploy/criu-files-as-user.patch reads.
 constexpr char kFilesAs[] = "CRIU_FILES_AS", kAppendedChecked[] = "CRIU_APPENDED_CHECKED",
-               kHold[] = "CRIU_HOLD_CGROUP", kTemporary[] = "CRIU_TEMPORARY";
+               kHold[] = "CRIU_HOLD_CGROUP", kTemporary[] = "CRIU_TEMPORARY", kLeaveOut[] = "CRIU_LEAVE_OUT",
+               kUserfaultfd[] = "CRIU_USERFAULTFD";
 
+// Of a dump, the socket is handed over first.
 CriuSettings SettingsOf(const CriuDump& dump) {
-  return {{kFilesAs, ""}, {kAppendedChecked, ""}, {kHold, dump.hold}, {kTemporary, ""}};
+  const std::string track =
+      dump.to_track.empty() ? ""
+                            : absl::StrCat(Swrk::kFirstHandedOver, ":", absl::StrJoin(dump.to_track, ","));
+  return {{kFilesAs, ""},
+          {kAppendedChecked, ""},
+          {kHold, dump.hold},
+          {kTemporary, ""},
+          {kLeaveOut, absl::StrJoin(dump.left_out, ",")},
+          {kUserfaultfd, track}};
 }
 
 CriuSettings SettingsOf(const CriuRestore& restore) {
@@ -144,7 +156,9 @@ CriuSettings SettingsOf(const CriuRestore& restore) {
   return {{kFilesAs, user.uid == 0 ? "" : as},
           {kAppendedChecked, restore.appended_are_checked ? "1" : ""},
           {kHold, ""},
-          {kTemporary, restore.temporary}};
+          {kTemporary, restore.temporary},
+          {kLeaveOut, ""},
+          {kUserfaultfd, ""}};
 }
 
 class SwrkCriu final : public Criu {
@@ -192,8 +206,9 @@ class SwrkCriu final : public Criu {
     absl::Status decision = absl::OkStatus();
     bool asked = false;
     absl::StatusOr<criu::Response> response = absl::UnknownError("");
+    SIDING_ASSIGN_OR_RETURN(const GivenDescriptors given, GivenDescriptors::Open());
     {
-      SIDING_ASSIGN_OR_RETURN(Swrk swrk, Swrk::Start(path_, dump.user, InOne(dump.cgroup), {},
+      SIDING_ASSIGN_OR_RETURN(Swrk swrk, Swrk::Start(path_, dump.user, InOne(dump.cgroup), {given.theirs()},
                                                      SettingsOf(dump), Swrk::For::kDump));
       const EndWatch watch(swrk.pid(), dump.on_end);
       const CriuOfThisThread criu(swrk.pid());
@@ -205,6 +220,7 @@ class SwrkCriu final : public Criu {
         if (!decision.ok()) return false;
         if (notification.script() != "post-dump") return true;
         asked = true;
+        given.Take(dump.on_userfaultfd);
         decision = post_dump([&swrk] { return swrk.Running(); });
         return decision.ok();
       };

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "agent/os/account.h"
+#include "common/files.h"
 #include "common/units.h"
 
 namespace siding {
@@ -47,6 +48,14 @@ struct CriuDump {
   // Asked when all processes are stopped and nothing has been written; an error ends the dump with it. May be
   // empty; not asked by a criu that does not act on files as the user.
   std::function<absl::Status()> on_stopped;
+  // Processes of which the pages of private anonymous memory are not written: their pagemaps say "in the
+  // parent" of these areas, which the caller has to fill. Only for CriuKind::kOurs, as the next.
+  std::vector<pid_t> left_out;
+  // Processes that are to make a userfaultfd and give it; 64 at most.
+  std::vector<pid_t> to_track;
+  // Called before `post_dump` with each that was given. It may be another descriptor, where a process cannot
+  // make one.
+  std::function<void(pid_t pid, UniqueFd userfaultfd)> on_userfaultfd;
 };
 
 // A descriptor of the caller's that takes the place of one that the image cannot hold, such as "pipe:[4711]".

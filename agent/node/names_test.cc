@@ -64,7 +64,7 @@ class NamesTest : public HostTest {
   // In the place of what the patch has made of it.
   void CriuSays(const std::string& name) {
     std::string criu = *ReadFile(*FindCriu(""));
-    const std::string said = "files-as-user-9";
+    const std::string said = "files-as-user-10";
     ASSERT_EQ(name.size(), said.size());
     for (size_t at = 0; (at = criu.find(said, at)) != std::string::npos;) criu.replace(at, said.size(), name);
     criu_ = folder_ + "/criu";
@@ -162,7 +162,7 @@ TEST_F(NamesTest, NorIfTheLinkComesAndGoes) {
 
 // The same criu, but that it does not say that it knows how to act as the user.
 TEST_F(NamesTest, ACriuThatActsAsRootIsNotAskedTo) {
-  CriuSays("some-other-name");
+  CriuSays("some-other-names");
   StartHost();
   LaunchCounter(Spec());
   Dump(2, "1.1");
@@ -171,7 +171,7 @@ TEST_F(NamesTest, ACriuThatActsAsRootIsNotAskedTo) {
 }
 
 TEST_F(NamesTest, NorIsOneThatActsAsTheUserOtherwise) {
-  CriuSays("files-as-user-3");
+  CriuSays("files-as-user-03");
   StartHost();
   LaunchCounter(Spec());
   Dump(2, "1.1");

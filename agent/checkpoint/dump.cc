@@ -23,16 +23,20 @@
 #include "agent/checkpoint/queues.h"
 #include "agent/checkpoint/recreated_names.h"
 #include "agent/checkpoint/repair.h"
-#include "agent/checkpoint/share_pages.h"
 #include "agent/checkpoint/shared_memory.h"
 #include "agent/checkpoint/stdio.h"
 #include "agent/checkpoint/thread_settings.h"
 #include "agent/checkpoint/tracers.h"
+#include "agent/memory/share_pages.h"
+#include "agent/memory/tracked_dump.h"
 #include "agent/os/processes.h"
 #include "common/directory.h"
 #include "common/fault.h"
 #include "common/files.h"
+#include "common/mutex.h"
 #include "common/status.h"
+#include "common/units.h"
+#include "spdlog/spdlog.h"
 
 namespace siding {
 namespace {
@@ -51,6 +55,9 @@ absl::Status GiveFolder(const std::string& folder, uid_t uid, gid_t gid) {
   SIDING_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListFolder(folder));
   for (const std::string& name : names) {
     const std::string path = folder + "/" + name;
+    struct stat info = {};
+    // Files of earlier images are root's, and stay as they are.
+    if (lstat(path.c_str(), &info) == 0 && info.st_uid == uid && info.st_gid == gid) continue;
     if (lchown(path.c_str(), uid, gid) != 0) return ErrnoError(errno, "chown " + path);
   }
   return absl::OkStatus();
@@ -102,7 +109,10 @@ class DumpOnce {
   CriuDump ForCriu();
   // While the processes are frozen: all of the image, but that it is whole.
   absl::Status Capture(const StillHeld& held);
-  absl::Status Share(const std::function<bool()>& stop);
+  absl::Status CaptureTracked(const StillHeld& held);
+  bool IsCalledOff() const { return !observer_.WhyStopped().ok(); }
+  SharingLimits Limits() const;
+  absl::Status Share();
   // Its checksums, what is decided, and that it counts. The processes are frozen while `held` is OK, or run.
   absl::Status Finish(const StillHeld& held);
   void LetGo();
@@ -116,6 +126,8 @@ class DumpOnce {
 
   UniqueFd init_;  // while it lives: at the end its number may be another process's
   std::unique_ptr<ImageDraft> draft_;
+  std::optional<TrackedDump> tracked_;  // after the draft, which it uses
+  Mutex capturing_;
   std::vector<SharedMemoryFile> shared_;
   std::map<std::string, std::string> metadata_;
   bool written_ = false, committed_ = false;
@@ -140,7 +152,19 @@ absl::Status DumpOnce::Begin() {
   SIDING_ASSIGN_OR_RETURN(draft_, store_.Begin(plan_.key, base ? &*base : nullptr));
   SIDING_RETURN_IF_ERROR(FaultAt<"agent.dump.draft: the folder of a new image is made">());
   // CRIU as the job's user must be able to write there, but afterwards only root may.
-  return plan_.user.as_user ? GiveFolder(draft_->path(), plan_.user.uid, plan_.user.gid) : absl::OkStatus();
+  if (plan_.user.as_user) SIDING_RETURN_IF_ERROR(GiveFolder(draft_->path(), plan_.user.uid, plan_.user.gid));
+  MemoryTracking* const tracking = plan_.tracking;
+  if (tracking == nullptr) return absl::OkStatus();
+  // One in a row of images has no base; in a tier where nothing is shared none has.
+  if (plan_.keep_running) tracking->without_base = draft_->base() == nullptr ? tracking->without_base + 1 : 0;
+  const bool pays = plan_.finish_behind && plan_.criu.kind == CriuKind::kOurs &&
+                    tracking->without_base <= 1 && !tracking->given_up;
+  // It takes a moment, of which a job that leaves has none to lose.
+  if (!pays && plan_.keep_running) tracking->Forget();
+  if (!pays || (draft_->base() == nullptr && !tracking->since)) return absl::OkStatus();
+  tracked_.emplace(*tracking, plan_.init, plan_.key, *draft_);
+  // After the folder was given away: files of the base come into it.
+  return tracked_->Begin();
 }
 
 CriuDump DumpOnce::ForCriu() {
@@ -154,6 +178,11 @@ CriuDump DumpOnce::ForCriu() {
   dump.skip_network_lock = ConnectionsStayInside(plan_.init);
   dump.user = plan_.user;
   dump.abandon = &abandon_;
+  if (tracked_) {
+    dump.left_out = tracked_->LeftOut();
+    dump.to_track = tracked_->ToTrack();
+    dump.on_userfaultfd = [this](pid_t pid, UniqueFd fd) { tracked_->Give(pid, std::move(fd)); };
+  }
   // Where they are not held the processes run the moment that CRIU is ended, so nothing else is waited for.
   // Where they are, those that may be about to end do not run on.
   dump.on_end = [this] {
@@ -169,10 +198,25 @@ CriuDump DumpOnce::ForCriu() {
   return dump;
 }
 
+// Memory must not be registered while it runs: who would let go of it meanwhile waits.
+absl::Status DumpOnce::CaptureTracked(const StillHeld& held) {
+  MutexLock lock(capturing_);
+  const absl::Status captured = tracked_->Capture([&] { return IsCalledOff() || !held().ok(); });
+  if (!absl::IsCancelled(captured)) return captured;
+  SIDING_RETURN_IF_ERROR(observer_.WhyStopped());
+  SIDING_RETURN_IF_ERROR(held());
+  return captured;
+}
+
 absl::Status DumpOnce::Capture(const StillHeld& held) {
   written_ = true;
   SIDING_RETURN_IF_ERROR(FaultAtCriu<"agent.dump.frozen: criu has written everything, the task is frozen">());
   if (plan_.user.as_user) SIDING_RETURN_IF_ERROR(GiveFolder(draft_->path(), geteuid(), getegid()));
+  if (tracked_) {
+    SIDING_RETURN_IF_ERROR(CaptureTracked(held));
+    SIDING_RETURN_IF_ERROR(
+        FaultAtCriu<"agent.dump.captured: what a tracked task has written is copied, it is frozen">());
+  }
   const NeedOfOurs need = FindNeedOfOurs(plan_.init);
   SIDING_RETURN_IF_ERROR(CheckNeed(need, plan_.criu.kind));
   SIDING_ASSIGN_OR_RETURN(
@@ -198,22 +242,35 @@ absl::Status DumpOnce::Capture(const StillHeld& held) {
 }
 
 // Half of the time that is left is for the disk.
-absl::Status DumpOnce::Share(const std::function<bool()>& stop) {
-  if (draft_->base() == nullptr) return absl::OkStatus();
-  observer_.OnSharing();
-  SharingLimits limits{stop};
+SharingLimits DumpOnce::Limits() const {
+  SharingLimits limits{[this] { return IsCalledOff(); }};
   const auto now = Steady::now(), limit = observer_.Limit();
   if (limit != Steady::time_point::max()) limits.until = now + (limit - now) / 2;
-  SIDING_ASSIGN_OR_RETURN(const Bytes unused, SharePages(*draft_, limits));
-  if (unused > Bytes{}) metadata_[kMetadataUnused] = std::to_string(unused.value);
+  return limits;
+}
+
+absl::Status DumpOnce::Share() {
+  if (draft_->base() == nullptr) return absl::OkStatus();
+  observer_.OnSharing();
+  TrackedDump::Written tracked;
+  const SharingLimits limits = Limits();
+  if (tracked_) {
+    SIDING_ASSIGN_OR_RETURN(tracked, tracked_->Write(limits));
+    if (!tracked.pagemaps.empty())
+      spdlog::info("image of {}: {} of its processes are tracked, {} of their memory is new",
+                   plan_.key.checkpoint.value(), tracked.pagemaps.size(), FormatBytes(tracked.fresh));
+  }
+  SIDING_ASSIGN_OR_RETURN(const Bytes unused, SharePages(*draft_, limits, tracked.pagemaps));
+  if (const Bytes all = unused + tracked.unused; all > Bytes{})
+    metadata_[kMetadataUnused] = std::to_string(all.value);
   return absl::OkStatus();
 }
 
 absl::Status DumpOnce::Finish(const StillHeld& held) {
   // A task that runs may end meanwhile, or be ended, and shall not wait for the disk.
-  const auto stop = [this] { return !observer_.WhyStopped().ok(); };
-  const absl::Status shared = Share(stop);
-  const auto sealed = shared.ok() ? draft_->Seal(std::move(metadata_), stop) : shared;
+  const absl::Status shared = Share();
+  const auto sealed =
+      shared.ok() ? draft_->Seal(std::move(metadata_), [this] { return IsCalledOff(); }) : shared;
   if (absl::IsCancelled(sealed.status())) SIDING_RETURN_IF_ERROR(observer_.WhyStopped());
   SIDING_ASSIGN_OR_RETURN(const Manifest manifest, sealed);
   SIDING_RETURN_IF_ERROR(FaultAtCriu<"agent.dump.sealed: the image is whole, nobody has been told">());
@@ -228,6 +285,7 @@ absl::Status DumpOnce::Finish(const StillHeld& held) {
   SIDING_RETURN_IF_ERROR(
       CommitPatiently(*draft_, store_, plan_.key, observer_, remembered, held, plan_.commit_patience));
   committed_ = true;
+  if (tracked_) tracked_->Counts();
   SIDING_RETURN_IF_ERROR(
       FaultAtCriu<"agent.dump.committed: the image counts, nothing has been done to the task yet">());
   observer_.OnCommitted();
@@ -235,6 +293,7 @@ absl::Status DumpOnce::Finish(const StillHeld& held) {
 }
 
 void DumpOnce::LetGo() {
+  MutexLock lock(capturing_);
   pollfd ended{init_.get(), POLLIN, 0};
   if (poll(&ended, 1, 0) == 0) repaired_ += EndRepair(plan_.init);
   EndHold(plan_.hold);

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "agent/checkpoint/file_contents.h"
 #include "agent/criu/criu.h"
+#include "agent/memory/memory_tracking.h"
 #include "agent/os/account.h"
 #include "common/units.h"
 #include "store/store.h"
@@ -50,6 +51,10 @@ struct DumpPlan {
   // With finish_behind: an image of the same task on that tier. Pages that it has may be shared. Only
   // behind: how long it takes depends on what has changed, and no deadline can count on that.
   std::optional<ImageKey> base;
+  // With finish_behind, and CriuKind::kOurs: what earlier dumps of the task know of the pages that it writes,
+  // so that it is stopped only until those are copied. Null: it is not tracked. The image is not in its
+  // folder while the processes are frozen.
+  MemoryTracking* tracking = nullptr;
   Duration commit_patience{0};  // see CommitPatience() in dump_steps.h
   CriuUser user;
   Account account;                   // whose processes they are
@@ -72,8 +77,8 @@ class DumpObserver {
   }
   // The image is compared with its base, so how long it takes says nothing of others. Before OnPrepared().
   virtual void OnSharing() {}
-  // The processes are frozen, and all of the image is in `folder`, not encrypted. Not OK: the dump fails with
-  // that. They are frozen for as long as `held` is OK.
+  // The processes are frozen, and all of the image is in `folder`, not encrypted, unless they are tracked.
+  // Not OK: the dump fails with that. They are frozen for as long as `held` is OK.
   virtual absl::Status OnWritten(const std::string& /*folder*/, const StillHeld& /*held*/) {
     return absl::OkStatus();
   }

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "agent/checkpoint/share_pages.h"
+#include "agent/memory/share_pages.h"
 #include "agent/task/ending.h"
 #include "agent/task/json_file.h"
 #include "common/fault.h"

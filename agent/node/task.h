@@ -14,6 +14,7 @@
 #include <string>
 #include <thread>
 
+#include "agent/memory/memory_tracking.h"
 #include "agent/node/detached_work.h"
 #include "agent/node/hosted_task.h"
 #include "agent/node/inspection.h"
@@ -145,6 +146,7 @@ class Task final : public HostedTask {
   std::atomic<bool> uses_gpus_{false};
   Inspections inspections_;  // for reports
   DetachedWork checks_;      // for orders
+  MemoryTracking tracking_;  // the worker's
   UniqueFd wake_;            // an eventfd: ends the watcher
   std::thread watcher_;
 };

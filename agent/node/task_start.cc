@@ -11,7 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "agent/checkpoint/dump.h"
-#include "agent/checkpoint/share_pages.h"
+#include "agent/memory/share_pages.h"
 #include "agent/node/task.h"
 #include "agent/os/processes.h"
 #include "agent/shim/shim_process.h"

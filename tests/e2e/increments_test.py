@@ -19,21 +19,27 @@ class Increments(ClusterCase):
 
     point = "agent.dump.sharing"  # of the second image
     nodes = ("machine1",)
-    uid, shared = None, ()
+    nth, held = 1, False  # which time that it gets there; at the first, without being asked to
+    uid, shared, options = None, (), ()
 
     def make_cluster(self):
         cluster = Machines(self.nodes, self.slots, policy=self.policy)
         self.hold = cluster.dir / "hold"
-        cluster.variables["machine1"] = {"SIDING_FAULT": f"{self.point}=hold={self.hold}"}
+        cluster.variables["machine1"] = {"SIDING_FAULT": f"{self.point}=hold={self.hold}@{self.nth}"}
+        if not self.held:
+            self.hold.touch()
         return cluster
 
     def setUp(self):
         super().setUp()
         gate = self.new_gate()
-        argv = jobs.command(self.cluster.dir, "table", jobs.TABLE, gate, MIB, *self.shared)
-        self.job = self.submit_gated(gate, "--name", "table", "--slots", 1, "--preemptible=checkpoint", "--workdir", self.cluster.dir,
-                                     "--output", f"{self.outputs()}/%j.%r", "--", *argv, uid=self.uid)
+        argv = self.command(gate)
+        self.job = self.submit_gated(gate, "--name", "table", "--slots", 1, "--preemptible=checkpoint", *self.options,
+                                     "--workdir", self.cluster.dir, "--output", f"{self.outputs()}/%j.%r", "--", *argv, uid=self.uid)
         self.wait_counting(self.job)
+
+    def command(self, gate):
+        return jobs.command(self.cluster.dir, "table", jobs.TABLE, gate, MIB, *self.shared)
 
     def runs_on(self):
         path = self.outputs() / f"{self.job}.0"
@@ -53,6 +59,9 @@ class Increments(ClusterCase):
     def count(self, kind):
         return [e["kind"] for e in self.cluster.events(self.job)].count(kind)
 
+    def log(self):
+        return (self.cluster.logs / "agent-machine1.log").read_text()
+
     def lose_the_machine(self):
         before = self.count("restored")
         self.cluster.cut_power("machine1")
@@ -61,7 +70,7 @@ class Increments(ClusterCase):
 
     def wait_held(self):
         wait_for(f"the agent to be at {self.point}", lambda: (
-            f"fault: {self.point}=hold" in (self.cluster.logs / "agent-machine1.log").read_text()))
+            f"fault: {self.point}=hold" in self.log()))
 
     def wait_nothing_is_left(self):
         wait_for("nothing to be left of the restore", lambda: not list(self.cluster.shared.glob("restore/*")))
@@ -72,11 +81,6 @@ class Increments(ClusterCase):
 
 
 class SharedPages(Increments):
-    def make_cluster(self):
-        cluster = super().make_cluster()
-        self.hold.touch()  # nothing is held
-        return cluster
-
     def test_only_what_has_changed_is_written_again(self):
         first = self.checkpoint()
         self.assertEqual(first["new_bytes"], first["bytes"])
@@ -118,10 +122,52 @@ class OfSharedMemory(SharedPages):
     shared = ("--shared",)
 
 
-class HalfShared(Increments):
+# Far more than a test takes: it makes each checkpoint by hand.
+TRACKED = ("--checkpoint-interval", "1h")
+IS_TRACKED = "of its processes are tracked"  # says the agent
+
+
+class Tracked(SharedPages):
+    """What a job with an interval writes is tracked from its second checkpoint on."""
+
+    options = TRACKED
+
+    def test_the_last_of_a_row_brings_it_back(self):
+        super().test_the_last_of_a_row_brings_it_back()
+        self.assertGreater(self.log().count(IS_TRACKED), 0)
+        self.assertNotIn("not tracked any more", self.log())
+
+
+class TrackedOfAnotherUser(Tracked):
+    uid = 1
+
+
+class TrackedWhateverItDoes(Increments):
+    options = TRACKED
+
+    def command(self, gate):
+        return jobs.command(self.cluster.dir, "churn", jobs.CHURN, gate)
+
+    def test_each_of_a_row_brings_it_back_as_it_was(self):
+        for checkpoints in (3, 5, 4):
+            before = self.log().count(IS_TRACKED)
+            for _ in range(checkpoints):
+                self.checkpoint()
+            self.assertGreater(self.log().count(IS_TRACKED), before)
+            self.assertNotIn("not tracked any more", self.log())
+            self.lose_the_machine()
+            self.runs_on()
+        self.assert_counted(self.job)
+
+
+class HalfMade:
+    made = 1  # checkpoints, before that at which the agent holds
+
     def setUp(self):
         super().setUp()
-        self.checkpoint()
+        for _ in range(self.made):
+            self.checkpoint()
+        self.hold.unlink()
         self.runs_on()
         self.cluster.ctl("checkpoint", "--no-wait", self.job)
         self.wait_held()
@@ -130,17 +176,19 @@ class HalfShared(Increments):
         self.cluster.kill9_agent("machine1")
         self.hold.touch()
         self.cluster.start_agent("machine1")
-        wait_for("it to be dumped again", lambda: self.count("continued") == 2)
+        wait_for("it to be dumped again", lambda: self.count("continued") == self.made + 1)
         newest = max(self.checkpoints().values(), key=lambda c: int(c["created_us"]))
         self.assert_new_is_little(newest)
         for checkpoint in self.checkpoints():
             self.assertTrue(self.cluster.ctl("checkpoints", "verify", checkpoint)["good"])
         self.assert_counted(self.job)
 
-    def test_a_power_cut_leaves_the_first(self):
+    def test_a_power_cut_leaves_those_before(self):
         self.lose_the_machine()
         self.assert_counted(self.job)
 
+
+class HalfShared(HalfMade, Increments):
     def test_the_job_may_end_meanwhile(self):
         self.end_alone(self.job)
         self.hold.touch()
@@ -148,8 +196,18 @@ class HalfShared(Increments):
         self.assert_counted(self.job)
 
 
+class HalfCaptured(HalfMade, Increments):
+    """The job is frozen, and criu has left its memory out."""
+
+    point, nth, options, made = "agent.dump.captured", 2, TRACKED, 2  # in the second checkpoint it begins to be tracked
+
+
+class HalfTracked(HalfShared):
+    point, options, made = "agent.dump.tracked", TRACKED, 2
+
+
 class HalfUnited(Increments):
-    point = "agent.restore.united"
+    point, held = "agent.restore.united", True
 
     def setUp(self):
         super().setUp()
@@ -181,21 +239,15 @@ class HalfStarted(Increments):
 
     point = "agent.start.shim"
 
-    def make_cluster(self):
-        cluster = super().make_cluster()
-        self.hold.touch()  # the first start is not held
-        return cluster
-
     def test_a_restore_that_goes_on_without_its_agent_has_its_files(self):
         for _ in range(2):
             last = self.checkpoint()
         self.assert_new_is_little(last)
         self.hold.unlink()
-        log = self.cluster.logs / "agent-machine1.log"
-        before = log.read_text().count(f"fault: {self.point}=hold")
+        before = self.log().count(f"fault: {self.point}=hold")
         self.cluster.cut_power("machine1")
         self.cluster.start_machine("machine1")
-        wait_for("the shim to be started", lambda: log.read_text().count(f"fault: {self.point}=hold") > before)
+        wait_for("the shim to be started", lambda: self.log().count(f"fault: {self.point}=hold") > before)
         self.cluster.kill9_agent("machine1")
         self.hold.touch()
         self.cluster.start_agent("machine1")

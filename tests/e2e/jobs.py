@@ -45,6 +45,81 @@ for page in range(pages):
 print("done", flush=True)
 """
 
+# Does to its memory what programs do, and knows at each moment what must be in it; each child finds it so, too.
+# Arguments: GATE.
+CHURN = r"""
+import hashlib, mmap, os, random, sys, threading, time
+gate, random, size = sys.argv[1], random.Random(7), mmap.PAGESIZE
+still = bytearray(random.randbytes(24 << 20))  # most of it, so that the rest is worth being tracked
+digest = hashlib.sha256(still).digest()
+areas = []  # of each: the memory, and by page the number of which it is full
+def page_of(number):
+    return number.to_bytes(8, "little") * (size // 8)
+def fill(memory, account, page):
+    account[page] = random.getrandbits(60) + 1
+    memory[page * size:(page + 1) * size] = page_of(account[page])
+def add(pages):
+    areas.append((mmap.mmap(-1, pages * size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), {}))
+    for page in range(0, pages, 3):
+        fill(*areas[-1], page)
+def forget(account, gone):
+    for page in [p for p in account if p in gone]:
+        del account[page]
+def check():
+    for memory, account in areas:
+        for page in range(len(memory) // size):
+            assert memory[page * size:(page + 1) * size] == page_of(account.get(page, 0)), f"page {page} of {len(memory) // size}"
+def deep(levels):
+    return levels and 1 + deep(levels - 1)
+def churn():
+    what, (memory, account) = random.randrange(8), random.choice(areas)
+    pages = len(memory) // size
+    if what == 0 and len(areas) < 30:
+        add(random.randrange(1, 300))
+    elif what == 1 and len(areas) > 10:
+        areas.remove((memory, account))
+        memory.close()
+    elif what == 2:
+        memory.resize(random.randrange(1, 400) * size)  # moves it, as often as not
+        forget(account, range(len(memory) // size, 1000))
+    elif what == 3:
+        first = random.randrange(pages)
+        memory.madvise(mmap.MADV_DONTNEED, first * size, (pages - first) * size)
+        forget(account, range(first, pages))
+    elif what == 4:
+        child = os.fork()
+        if child == 0:
+            fill(memory, account, 0)
+            check()
+            os._exit(17)
+        assert os.waitpid(child, 0)[1] == 17 << 8
+    elif what == 5:
+        deep(random.randrange(900))
+        assert os.spawnv(os.P_WAIT, "/bin/true", ["true"]) == 0
+    else:
+        for _ in range(20):
+            fill(memory, account, random.randrange(pages))
+ticks = bytearray(1 << 20)
+def tick():
+    while True:
+        for i in range(0, len(ticks), size):
+            ticks[i] = (ticks[i] + 1) & 255
+        time.sleep(0.01)
+threading.Thread(target=tick, daemon=True).start()
+for _ in range(15):
+    add(300)
+i, last = 0, False
+while not last:
+    last = os.path.exists(gate)
+    churn()
+    print(f"{i}\n", end="", flush=True)
+    i += 1
+    time.sleep(0.01)
+check()
+assert hashlib.sha256(still).digest() == digest
+print("done", flush=True)
+"""
+
 # Does nothing until there is a file GATE.
 STAY = r"""
 import os, sys, time

@@ -1,5 +1,5 @@
 // CRIU's pagemap-*.img, which comes from a tier that others may write to.
-#include "agent/checkpoint/pagemap.h"
+#include "agent/memory/pagemap.h"
 
 #include "tests/fuzz/input.h"
 

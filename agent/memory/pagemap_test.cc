@@ -1,4 +1,4 @@
-#include "agent/checkpoint/pagemap.h"
+#include "agent/memory/pagemap.h"
 
 #include "gmock/gmock.h"
 

@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "agent/checkpoint/pagemap.h"
+#include "agent/memory/pagemap.h"
 #include "common/files.h"
 
 namespace siding {
@@ -51,6 +51,9 @@ class PageLayers {
   std::vector<Layer> layers_;
   size_t runs_ = 0;
 };
+
+// As many are read or written at once.
+inline constexpr uint64_t kPagesAtOnce = 256;
 
 // So many bytes of a file, or an error that says how they cannot be read.
 absl::Status ReadPages(int fd, uint64_t offset, uint64_t bytes, char* to);

@@ -1,4 +1,4 @@
-#include "agent/checkpoint/page_layers.h"
+#include "agent/memory/page_layers.h"
 
 #include <unistd.h>
 

@@ -1,8 +1,8 @@
-#include "agent/checkpoint/share_pages.h"
+#include "agent/memory/share_pages.h"
 
 #include <filesystem>
 
-#include "agent/checkpoint/pagemap.h"
+#include "agent/memory/pagemap.h"
 #include "gmock/gmock.h"
 #include "store/parents.h"
 #include "store/test_support.h"
@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 using store::Pattern;
 using store::WriteAt;
 
-constexpr uint64_t kAt = 0x7f0000000000;
+constexpr uint64_t kMemoryAt = 0x7f0000000000;
 constexpr size_t kPages = 1024;  // of a process; enough to be shared
 
 // What a process, or shared memory, has: pages by address, each of some content.
@@ -23,7 +23,7 @@ using Memory = std::map<uint64_t, std::string>;
 class SharePagesTest : public store::StoreTest {
  protected:
   static std::string Page(unsigned content) { return Pattern(PageSize(), content); }
-  static uint64_t At(size_t page) { return kAt + page * PageSize(); }
+  static uint64_t At(size_t page) { return kMemoryAt + page * PageSize(); }
   static Memory Filled(size_t pages = kPages) {
     Memory memory;
     for (size_t i = 0; i < pages; ++i) memory[At(i)] = Page(static_cast<unsigned>(i));
@@ -119,7 +119,7 @@ TEST_F(SharePagesTest, PagesThatCameAndWentAreAsTheyAre) {
   Put(memory, 1);
   for (size_t page = 100; page < 200; ++page) memory.erase(At(page));
   for (size_t page = 3000; page < 3050; ++page) memory[At(page)] = Page(9);
-  memory[kAt - 7 * PageSize()] = Page(1);
+  memory[kMemoryAt - 7 * PageSize()] = Page(1);
   const Manifest manifest = Put(memory, 2);
   EXPECT_LT(manifest.NewSize(), OfPages(52));
 }

@@ -8,12 +8,13 @@
 // cache where there is room for them.
 #pragma once
 
-#include <chrono>
 #include <functional>
+#include <set>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "agent/checkpoint/page_layers.h"
+#include "agent/memory/parent_pages.h"
 #include "common/units.h"
 #include "store/store.h"
 
@@ -23,20 +24,12 @@ namespace siding {
 // many that nobody uses any more.
 inline constexpr Bytes kLeastToShare{1 << 20};
 
-struct SharingLimits {
-  // Asked all the time: true calls it off.
-  std::function<bool()> stop = [] { return false; };
-  // What has not been compared by then is written whole.
-  std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max();
-  // What would be scattered over more pieces is written whole: no image is made that could not be united.
-  size_t most_runs = kMostPageRuns;
-};
-
 // For a draft with a base, all of whose files are written, and that is not sealed. A memory whose pages
 // cannot be shared stays as it is, whatever the reason. Returns how many bytes of the files that are shared
 // now the image does not use. kCancelled if it was called off; that, and any other error, leave a draft that
-// must not be sealed.
-absl::StatusOr<Bytes> SharePages(ImageDraft& draft, const SharingLimits& limits);
+// must not be sealed. `without`: names of pagemaps that are shared already.
+absl::StatusOr<Bytes> SharePages(ImageDraft& draft, const SharingLimits& limits,
+                                 const std::set<std::string>& without = {});
 
 // Of the image's metadata: what SharePages() has returned. Absent: nothing.
 inline constexpr char kMetadataUnused[] = "unused_bytes";

@@ -8,8 +8,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "agent/checkpoint/page_layers.h"
-#include "agent/checkpoint/share_pages.h"
+#include "agent/memory/page_layers.h"
+#include "agent/memory/share_pages.h"
 #include "common/files.h"
 #include "common/status.h"
 #include "store/disk.h"
@@ -22,7 +22,6 @@ using store::NameOf;
 using store::ParentFile;
 using store::ParentFileOf;
 
-constexpr uint64_t kPagesAtOnce = 256;
 // Several times that of as many runs as may be.
 constexpr size_t kLongestPagemap = 256 << 20;
 

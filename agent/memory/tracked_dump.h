@@ -1,0 +1,110 @@
+// A dump to which the kernel says what has been written since the one before.
+//
+// CRIU leaves the private anonymous memory of such processes out, so the task is stopped for the time that
+// only what has changed takes to copy. What has not changed is in the image's parents, as after SharePages().
+// All that happens at one stop: CRIU says which areas it has left out (they are "in the parent" in its
+// pagemap), and an image of which one of these is not filled cannot be restored.
+//
+// What is done when:
+//   Begin()    the task runs; the draft is empty
+//   Capture()  it is stopped, and CRIU has written all that it writes
+//   Write()    it runs again
+//   Counts()   the image does
+// Once it has captured anything, and without the last, nothing is known of any process any more, and the next
+// dump is whole. One that fails before loses nothing.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "agent/memory/captured_pages.h"
+#include "agent/memory/memory_tracking.h"
+#include "agent/memory/parent_pages.h"
+#include "common/files.h"
+#include "common/units.h"
+#include "store/store.h"
+
+namespace siding {
+
+// Not thread-safe. All that it is given outlives it.
+class TrackedDump {
+ public:
+  // Of a smaller process CRIU copies all: tracking it costs more.
+  static constexpr Bytes kLeastTracked{4 << 20};
+  // More processes of a task are not. As many descriptors wait in a socket.
+  static constexpr size_t kMostTracked = 64;
+
+  // Without a base of the draft nothing is left out.
+  TrackedDump(MemoryTracking& tracking, pid_t init, ImageKey key, ImageDraft& draft)
+      : tracking_(tracking), init_(init), key_(std::move(key)), draft_(draft) {}
+  ~TrackedDump();
+  TrackedDump(const TrackedDump&) = delete;
+  TrackedDump& operator=(const TrackedDump&) = delete;
+
+  // Decides the two lists. An error: the draft is of no use.
+  absl::Status Begin();
+  // Of these CRIU writes no private anonymous memory.
+  std::vector<pid_t> LeftOut() const;
+  // These are to make userfaultfds, and give them.
+  const std::vector<pid_t>& ToTrack() const { return to_track_; }
+  void Give(pid_t pid, UniqueFd userfaultfd) { given_[pid] = std::move(userfaultfd); }
+
+  // An error: the image lacks pages. kCancelled if `stop`, which is asked all the time, says true.
+  absl::Status Capture(const std::function<bool()>& stop);
+
+  struct Written {
+    std::set<std::string> pagemaps;  // of the memories that are whole now, with their parents
+    Bytes unused;                    // as SharePages() returns it
+    Bytes fresh;                     // of their pages
+  };
+  // As Capture(). Reads all that is shared of the base. Once.
+  absl::StatusOr<Written> Write(const SharingLimits& limits);
+  void Counts();
+
+ private:
+  struct LeftOutMemory {
+    std::string name;  // of the pagemap
+    ParentPages parents;
+    std::vector<PageRun> pages;   // as WriteTracker::Lap's, of what was left out
+    std::vector<PageRun> sample;  // some that are said to be unchanged, to be compared: one page each
+    uint64_t at = 0;              // where those that are new begin in captured_, and then the sample
+    // The parents hold too much that nobody uses: all pages are written, those that have not changed from
+    // there.
+    bool becomes_whole = false;
+  };
+
+  absl::Status BeginProcess(pid_t pid);
+  absl::Status LeaveOut(pid_t pid, const WriteTracker::Count& count);
+  absl::Status MakeRoom();
+  absl::Status CaptureAll(const std::function<bool()>& stop);
+  absl::Status CaptureProcess(pid_t pid, const Pagemap& own, LeftOutMemory& memory,
+                              const std::function<bool()>& stop);
+  absl::Status BeginLaps(const std::function<bool()>& stop);
+  absl::StatusOr<Written> WriteAll(const SharingLimits& limits);
+  absl::Status WriteMemory(LeftOutMemory& memory, const SharingLimits& limits, Written& written) const;
+  absl::Status CompareSample(const LeftOutMemory& memory, uint64_t at) const;
+  absl::Status CheckNothingIsMissing(const std::set<std::string>& whole) const;
+  // A failure that says that tracking does not work here is the last of this task.
+  absl::Status Judge(absl::Status status);
+
+  MemoryTracking& tracking_;
+  const pid_t init_;
+  const ImageKey key_;
+  ImageDraft& draft_;
+  std::map<pid_t, LeftOutMemory> left_out_;
+  std::vector<pid_t> to_track_;
+  std::map<pid_t, UniqueFd> given_;
+  std::optional<CapturedPages> captured_;
+  bool uncounted_ = false;  // what is known of the pages is since an image that does not count yet
+};
+
+}  // namespace siding

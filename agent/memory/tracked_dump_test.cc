@@ -1,0 +1,464 @@
+// Images of a process that is tracked, by this machine's kernel; CRIU's part is played.
+#include "agent/memory/tracked_dump.h"
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "agent/memory/share_pages.h"
+#include "agent/memory/writer_for_test.h"
+#include "gmock/gmock.h"
+#include "store/parents.h"
+#include "store/test_support.h"
+
+namespace siding {
+namespace {
+
+using store::WriteAt;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+using Memory = std::map<uint64_t, std::string>;
+constexpr uint64_t kOfProcess = 2048;  // so that it is tracked
+const std::function<bool()> kGoOn = [] { return false; };
+
+class TrackedDumpTest : public store::StoreTest {
+ protected:
+  void SetUp() override {
+    at_ = writer_.Map(kOfProcess);
+    writer_.Store(at_, kOfProcess, 1);
+    if (absl::IsUnimplemented(WriteTracker::Make(writer_.pid(), writer_.Userfaultfd()).status()))
+      GTEST_SKIP() << "this kernel does not track";
+  }
+
+  std::string Name() const { return absl::StrCat("pagemap-", writer_.pid(), ".img"); }
+  uint64_t At(uint64_t page) const { return at_ + page * PageSize(); }
+
+  // What CRIU writes of the process: all, or, if it is to leave it out, what is in none of its areas. A page
+  // of a file's is there always.
+  void Dump(const std::string& folder, bool left_out) {
+    Pagemap map{.pages_id = 3, .has_64_bit_counts = true, .runs = {{PageSize(), 1, kPagePresent}}};
+    std::string pages(PageSize(), 'f');
+    if (left_out) {
+      const ProcessMaps maps = ReadMaps(writer_.pid()).value();
+      for (const MemoryArea& area : maps.areas)
+        map.runs.push_back({area.begin, (area.end - area.begin) / PageSize(), kPageInParent});
+    } else {
+      for (const auto& [address, page] : writer_.Memory()) {
+        if (map.runs.back().end() != address) map.runs.push_back({address, 0, kPagePresent});
+        ++map.runs.back().pages;
+        pages += page;
+      }
+    }
+    ASSERT_TRUE(WriteAt(folder + "/" + Name(), PagemapText(map)));
+    ASSERT_TRUE(WriteAt(folder + "/pages-3.img", pages));
+  }
+
+  // Pages that it has. It is tracked.
+  uint64_t Present() const { return tracking_.processes.at(writer_.pid()).tracker->CountPages()->present; }
+
+  ImageKey Next() { return {CheckpointId(absl::StrCat("42.", ++number_)), 0}; }
+
+  struct Taken {
+    Manifest manifest;
+    bool left_out = false;
+    Bytes fresh;
+  };
+  // The next image, with whatever CRIU is asked for.
+  Taken Take() {
+    Taken taken;
+    const ImageKey key = Next();
+    const auto draft = store_->Begin(key, base_ ? &*base_ : nullptr).value();
+    std::optional<TrackedDump> tracked;
+    if (draft->base() != nullptr || tracking_.since) {
+      tracked.emplace(tracking_, writer_.pid(), key, *draft);
+      EXPECT_TRUE(tracked->Begin().ok());
+      taken.left_out = !tracked->LeftOut().empty();
+      for (const pid_t pid : tracked->ToTrack()) tracked->Give(pid, writer_.Userfaultfd());
+    }
+    writer_.Stop();
+    Dump(draft->path(), taken.left_out);
+    std::map<std::string, std::string> metadata;
+    if (tracked) {
+      EXPECT_EQ(tracked->Capture(kGoOn), absl::OkStatus());
+      const auto written = tracked->Write({});
+      EXPECT_EQ(written.status(), absl::OkStatus());
+      taken.fresh = written->fresh;
+      if (draft->base() != nullptr)
+        metadata[kMetadataUnused] =
+            absl::StrCat((SharePages(*draft, {}, written->pagemaps).value() + written->unused).value);
+    }
+    taken.manifest = draft->Seal(metadata).value();
+    EXPECT_TRUE(draft->Commit().ok());
+    if (tracked) tracked->Counts();
+    EXPECT_TRUE(store_->Verify(key).ok());
+    ExpectSame(Restored(taken.manifest), WithContent(writer_.Memory()));
+    writer_.Continue();
+    base_ = taken.manifest;
+    return taken;
+  }
+
+  // All but the file's page.
+  Memory Restored(const Manifest& manifest) const {
+    std::string folder = store_->Path(manifest.key).value();
+    if (store::ParentsOf(manifest) > 0) {
+      EXPECT_EQ(UnitePages(manifest, folder, folder_ + "/united", kGoOn), absl::OkStatus());
+      folder = folder_ + "/united";
+    }
+    const Pagemap map = ParsePagemap(ReadFile(folder + "/" + Name()).value()).value();
+    const std::string pages = ReadFile(folder + "/pages-3.img").value();
+    Memory memory;
+    size_t offset = 0;
+    for (const PageRun& run : map.runs) {
+      EXPECT_EQ(run.flags, kPagePresent);
+      for (uint64_t at = run.address; at < run.end(); at += PageSize(), offset += PageSize())
+        memory[at] = pages.substr(offset, PageSize());
+    }
+    EXPECT_EQ(memory[PageSize()], std::string(PageSize(), 'f'));
+    memory.erase(PageSize());
+    return WithContent(memory);
+  }
+
+  static void ExpectSame(const Memory& image, const Memory& process) {
+    std::string wrong;
+    for (const auto& [address, page] : process) {
+      const auto found = image.find(address);
+      if (found == image.end()) absl::StrAppend(&wrong, " ", absl::Hex(address), " is missing,");
+      if (found != image.end() && found->second != page)
+        absl::StrAppend(&wrong, " ", absl::Hex(address), " is another,");
+    }
+    for (const auto& [address, page] : image)
+      if (process.count(address) == 0) absl::StrAppend(&wrong, " ", absl::Hex(address), " is too much,");
+    EXPECT_EQ(wrong, "");
+  }
+
+  // A page of zeros is as good as none.
+  static Memory WithContent(Memory memory) {
+    std::erase_if(memory,
+                  [](const auto& page) { return page.second.find_first_not_of('\0') == std::string::npos; });
+    return memory;
+  }
+
+  Writer writer_;
+  uint64_t at_ = 0;
+  MemoryTracking tracking_;
+  std::optional<Manifest> base_;
+  int number_ = 0;
+};
+
+TEST_F(TrackedDumpTest, TheThirdImageHasOnlyWhatWasWritten) {
+  EXPECT_FALSE(Take().left_out);
+  EXPECT_FALSE(Take().left_out) << "this one begins to track it";
+  writer_.Store(At(100), 10, 2);
+  const Taken third = Take();
+  EXPECT_TRUE(third.left_out);
+  EXPECT_LT(third.fresh, Bytes{static_cast<int64_t>(100 * PageSize())});
+  EXPECT_LT(third.manifest.NewSize(), Bytes{static_cast<int64_t>(100 * PageSize())});
+}
+
+TEST_F(TrackedDumpTest, EachOfALongRowIsOfItsMoment) {
+  std::vector<uint64_t> whole;
+  for (uint64_t i = 0; i < 21; ++i) {
+    writer_.Store(At(i * 50), 30, i + 2);
+    if (!Take().left_out) whole.push_back(i);
+  }
+  EXPECT_THAT(whole, ElementsAre(0, 1, 9, 18)) << "it begins to be tracked, and those without parents";
+}
+
+// Without a stop for all of it.
+TEST_F(TrackedDumpTest, WhereTheParentsHoldTooMuchTheImageBecomesWhole) {
+  Take();
+  Take();
+  // A quarter of all that it has then, whatever it has inherited.
+  const uint64_t pages = Present() / 3, area = writer_.Map(pages);
+  std::vector<int> parents;
+  for (uint64_t i = 0; i < 6; ++i) {
+    writer_.Store(area, pages, i + 2);
+    const Taken taken = Take();
+    EXPECT_TRUE(taken.left_out);
+    parents.push_back(store::ParentsOf(taken.manifest));
+    EXPECT_EQ(taken.manifest.NewSize() == taken.manifest.TotalSize(), parents.back() == 0);
+  }
+  EXPECT_THAT(parents, ::testing::Contains(0));
+}
+
+// Whatever it does to its memory, each image is what it was.
+TEST_F(TrackedDumpTest, WhateverAProcessDoesToItsMemory) {
+  std::mt19937 random(4711);
+  const auto below = [&](uint64_t n) { return std::uniform_int_distribution<uint64_t>(0, n - 1)(random); };
+  std::map<uint64_t, uint64_t> areas;  // number of pages, by address
+  for (int i = 0; i < 8; ++i) areas[writer_.Map(32)] = 32;
+  int left_out = 0;
+  for (int i = 0; i < 30; ++i) {
+    for (int k = 0; k < 12; ++k) {
+      const auto area = std::next(areas.begin(), static_cast<std::ptrdiff_t>(below(areas.size())));
+      const auto [at, pages] = *area;
+      const uint64_t first = below(pages), some = 1 + below(pages - first), part = at + first * PageSize();
+      switch (below(8)) {
+        case 0: {
+          const uint64_t size = 1 + below(64), to = writer_.Move(at, pages, size);
+          // Not all of it is tracked, and it is of two areas for now.
+          if (to == reinterpret_cast<uint64_t>(MAP_FAILED)) break;
+          areas.erase(area);
+          areas[to] = size;
+          break;
+        }
+        case 1:
+          writer_.Drop(part, some);
+          break;
+        case 2: {
+          const uint64_t size = 1 + below(64);
+          areas[writer_.Map(size)] = size;
+          break;
+        }
+        case 3:
+          if (areas.size() < 4) break;
+          writer_.Unmap(at, pages);
+          areas.erase(area);
+          break;
+        case 4:
+          writer_.MapAt(part, some);
+          break;
+        default:
+          writer_.Store(part, some, random());
+      }
+    }
+    left_out += Take().left_out ? 1 : 0;
+    ASSERT_FALSE(HasFailure()) << "at image " << i;
+  }
+  EXPECT_GT(left_out, 5);
+}
+
+TEST_F(TrackedDumpTest, OneThatRewritesItsMemoryIsLeftAlone) {
+  Take();
+  Take();
+  // Four times as much as it has, whatever it has inherited.
+  const uint64_t pages = Present() * 4;
+  writer_.Store(writer_.Map(pages), pages, 5);
+  EXPECT_FALSE(Take().left_out);
+  EXPECT_FALSE(tracking_.processes.at(writer_.pid()).tracker);
+  EXPECT_FALSE(Take().left_out) << "and not tried again at once";
+  EXPECT_FALSE(tracking_.processes.at(writer_.pid()).tracker);
+}
+
+TEST_F(TrackedDumpTest, WhatWasCapturedForAnImageThatDoesNotCountIsNotKnownAnyMore) {
+  Take();
+  Take();
+  writer_.Store(At(7), 1, 9);
+  {
+    const ImageKey key = Next();
+    const auto draft = store_->Begin(key, &*base_).value();
+    TrackedDump tracked(tracking_, writer_.pid(), key, *draft);
+    ASSERT_TRUE(tracked.Begin().ok());
+    ASSERT_THAT(tracked.LeftOut(), ElementsAre(writer_.pid()));
+    Dump(draft->path(), true);
+    ASSERT_TRUE(tracked.Capture(kGoOn).ok());
+  }
+  EXPECT_FALSE(Take().left_out);
+  EXPECT_FALSE(tracking_.given_up);
+}
+
+// Its dump failed before anything was taken.
+TEST_F(TrackedDumpTest, WhatWasNotCapturedIsKnownStill) {
+  Take();
+  Take();
+  writer_.Store(At(7), 1, 9);
+  {
+    const ImageKey key = Next();
+    const auto draft = store_->Begin(key, &*base_).value();
+    TrackedDump tracked(tracking_, writer_.pid(), key, *draft);
+    ASSERT_TRUE(tracked.Begin().ok());
+  }
+  EXPECT_TRUE(Take().left_out);
+}
+
+TEST_F(TrackedDumpTest, NothingIsSaidOfAnotherBase) {
+  Take();
+  Take();
+  base_ = store_->Read({CheckpointId("42.1"), 0}).value();
+  writer_.Store(At(7), 1, 9);
+  EXPECT_FALSE(Take().left_out);
+  writer_.Store(At(8), 1, 9);
+  EXPECT_TRUE(Take().left_out);
+}
+
+TEST_F(TrackedDumpTest, DamageToTheBaseIsNotShared) {
+  Take();
+  Take();
+  const std::string pages = store_->Path(base_->key).value() + "/parent-1.pages-3.img";
+  std::fstream(pages, std::ios::in | std::ios::out | std::ios::binary).seekp(100).put('x');
+  const ImageKey key = Next();
+  const auto draft = store_->Begin(key, &*base_).value();
+  TrackedDump tracked(tracking_, writer_.pid(), key, *draft);
+  ASSERT_TRUE(tracked.Begin().ok());
+  Dump(draft->path(), true);
+  ASSERT_TRUE(tracked.Capture(kGoOn).ok());
+  EXPECT_TRUE(absl::IsDataLoss(tracked.Write({}).status()));
+  EXPECT_FALSE(tracking_.given_up);
+}
+
+TEST_F(TrackedDumpTest, WhereTheKernelIsWrongTheImageIsRefused) {
+  Take();
+  Take();
+  tracking_.since.reset();
+  writer_.Store(at_, kOfProcess, 77);  // behind its back
+  for (auto& [pid, process] : tracking_.processes) ASSERT_TRUE(process.tracker->SkipLap());
+  tracking_.since = base_->key;
+  const ImageKey key = Next();
+  const auto draft = store_->Begin(key, &*base_).value();
+  TrackedDump tracked(tracking_, writer_.pid(), key, *draft);
+  ASSERT_TRUE(tracked.Begin().ok());
+  ASSERT_THAT(tracked.LeftOut(), ElementsAre(writer_.pid()));
+  Dump(draft->path(), true);
+  ASSERT_TRUE(tracked.Capture(kGoOn).ok());
+  EXPECT_THAT(std::string(tracked.Write({}).status().message()),
+              HasSubstr("the kernel says that it has not"));
+  EXPECT_TRUE(tracking_.given_up);
+}
+
+// While the base was looked at it has ended, and its number is another process's.
+TEST_F(TrackedDumpTest, WhatCriuHasLeftOutOfAnotherProcessFailsTheImage) {
+  Take();
+  Take();
+  const ImageKey key = Next();
+  const auto draft = store_->Begin(key, &*base_).value();
+  TrackedDump tracked(tracking_, writer_.pid(), key, *draft);
+  ASSERT_TRUE(tracked.Begin().ok());
+  ASSERT_TRUE(WriteAt(draft->path() + "/pagemap-58.img",
+                      PagemapText({.pages_id = 3, .runs = {{at_, 1, kPageInParent}}})));
+  ASSERT_TRUE(tracked.Capture(kGoOn).ok());
+  EXPECT_THAT(std::string(tracked.Write({}).status().message()), HasSubstr("pagemap-58.img lacks pages"));
+}
+
+TEST_F(TrackedDumpTest, OfAProcessThatHasEndedNothingIsInTheImage) {
+  Take();
+  Take();
+  const ImageKey key = Next();
+  const auto draft = store_->Begin(key, &*base_).value();
+  TrackedDump tracked(tracking_, writer_.pid(), key, *draft);
+  ASSERT_TRUE(tracked.Begin().ok());
+  ASSERT_THAT(tracked.LeftOut(), ElementsAre(writer_.pid()));
+  ASSERT_TRUE(WriteAt(draft->path() + "/core-2.img", "of another"));
+  ASSERT_TRUE(tracked.Capture(kGoOn).ok());
+  ASSERT_TRUE(tracked.Write({}).ok());
+  EXPECT_EQ(store::CountEntries(draft->path()), 1u);
+}
+
+TEST_F(TrackedDumpTest, OneThatCanMakeNoUserfaultfdIsNotAskedAgainAtOnce) {
+  Take();
+  const ImageKey key = Next();
+  const auto draft = store_->Begin(key, &*base_).value();
+  TrackedDump tracked(tracking_, writer_.pid(), key, *draft);
+  ASSERT_TRUE(tracked.Begin().ok());
+  ASSERT_THAT(tracked.ToTrack(), ElementsAre(writer_.pid()));
+  tracked.Give(writer_.pid(), UniqueFd(open("/dev/null", O_RDONLY | O_CLOEXEC)));
+  Dump(draft->path(), false);
+  EXPECT_TRUE(tracked.Capture(kGoOn).ok());
+  tracked.Counts();
+  TrackedDump next(tracking_, writer_.pid(), Next(), *draft);
+  ASSERT_TRUE(next.Begin().ok());
+  EXPECT_THAT(next.ToTrack(), IsEmpty());
+}
+
+TEST_F(TrackedDumpTest, OneWithARingForAsynchronousInputIsNotTrackedFromThenOn) {
+  Take();
+  Take();
+  const ImageKey key = Next();
+  const auto draft = store_->Begin(key, &*base_).value();
+  TrackedDump tracked(tracking_, writer_.pid(), key, *draft);
+  ASSERT_TRUE(tracked.Begin().ok());
+  writer_.MakeRing();
+  Dump(draft->path(), true);
+  ASSERT_TRUE(tracked.Capture(kGoOn).ok());
+  EXPECT_TRUE(tracked.Write({}).ok()) << "until now all was seen";
+  EXPECT_FALSE(tracking_.processes.at(writer_.pid()).tracker);
+}
+
+TEST_F(TrackedDumpTest, TheImageAfterAWholeOneIsOfWhatWasWritten) {
+  Take();
+  Take();
+  base_.reset();
+  writer_.Store(At(7), 1, 9);
+  EXPECT_FALSE(Take().left_out);
+  EXPECT_TRUE(Take().left_out);
+}
+
+TEST_F(TrackedDumpTest, OneThatWasCalledOffIsTriedAgain) {
+  Take();
+  Take();
+  writer_.Store(At(7), 1, 9);
+  const ImageKey key = Next();
+  const auto draft = store_->Begin(key, &*base_).value();
+  {
+    TrackedDump tracked(tracking_, writer_.pid(), key, *draft);
+    ASSERT_TRUE(tracked.Begin().ok());
+    Dump(draft->path(), true);
+    EXPECT_TRUE(absl::IsCancelled(tracked.Capture([] { return true; })));
+  }
+  EXPECT_TRUE(Take().left_out);
+}
+
+TEST_F(TrackedDumpTest, MemoryThatIsLeftOutAndNotCapturedFailsTheImage) {
+  Take();
+  Take();
+  const ImageKey key = Next();
+  const auto draft = store_->Begin(key, &*base_).value();
+  TrackedDump tracked(tracking_, writer_.pid(), key, *draft);
+  ASSERT_TRUE(tracked.Begin().ok());
+  Dump(draft->path(), true);
+  ASSERT_TRUE(WriteAt(draft->path() + "/pagemap-1.img",
+                      PagemapText({.pages_id = 9, .runs = {{at_, 1, kPageInParent}}})));
+  ASSERT_TRUE(tracked.Capture(kGoOn).ok());
+  EXPECT_THAT(std::string(tracked.Write({}).status().message()), HasSubstr("pagemap-1.img lacks pages"));
+  EXPECT_TRUE(tracking_.given_up);
+}
+
+TEST_F(TrackedDumpTest, MemoryThatIsNotPrivateIsNotTaken) {
+  Take();
+  Take();
+  const ImageKey key = Next();
+  const auto draft = store_->Begin(key, &*base_).value();
+  TrackedDump tracked(tracking_, writer_.pid(), key, *draft);
+  ASSERT_TRUE(tracked.Begin().ok());
+  ASSERT_TRUE(WriteAt(draft->path() + "/" + Name(),
+                      PagemapText({.pages_id = 3, .runs = {{PageSize(), 4, kPageInParent}}})));
+  EXPECT_THAT(std::string(tracked.Capture(kGoOn).message()), HasSubstr("is not private"));
+  EXPECT_TRUE(tracking_.given_up);
+}
+
+TEST(CapturedPages, WhatThereIsNoRoomForIsInAFile) {
+  Writer writer;
+  const uint64_t pages = 3000, at = writer.Map(pages);
+  for (uint64_t i = 0; i < pages; ++i) writer.Store(at + i * PageSize(), 1, i);
+  auto captured = CapturedPages::Make(0, testing::TempDir()).value();
+  ASSERT_TRUE(captured.Take(writer.pid(), {{at, 100, kPagePresent}}, kGoOn).ok());
+  ASSERT_TRUE(captured.Take(writer.pid(), {{at + 100 * PageSize(), pages - 100, kPagePresent}}, kGoOn).ok());
+  ASSERT_EQ(captured.bytes(), pages * PageSize());
+  std::string all(pages * PageSize(), '\0');
+  ASSERT_TRUE(captured.Read(0, 500 * PageSize(), all.data()).ok());
+  ASSERT_TRUE(
+      captured.Read(500 * PageSize(), (pages - 500) * PageSize(), all.data() + 500 * PageSize()).ok());
+  for (uint64_t i = 0; i < pages; ++i)
+    ASSERT_EQ(*reinterpret_cast<const uint64_t*>(all.data() + i * PageSize()), i);
+}
+
+TEST(CapturedPages, AllTogetherTakeNoMoreThanThereIsForAll) {
+  const auto make = [] { return CapturedPages::Make(CapturedPages::kMostRoom, testing::TempDir()).value(); };
+  for (int i = 0; i < 2; ++i) {  // and give it back
+    const CapturedPages first = make(), second = make(), third = make();
+    EXPECT_EQ(first.room() + second.room(), CapturedPages::kMostRoomOfAll);
+    EXPECT_LT(third.room(), CapturedPages::kMostRoom / 8);
+  }
+}
+
+TEST(CapturedPages, APageThatIsGoneIsAnError) {
+  Writer writer;
+  const uint64_t at = writer.Map(4);
+  writer.Unmap(at, 4);
+  auto captured = CapturedPages::Make(0, testing::TempDir()).value();
+  EXPECT_TRUE(absl::IsInternal(captured.Take(writer.pid(), {{at, 4, kPagePresent}}, kGoOn)));
+}
+
+}  // namespace
+}  // namespace siding

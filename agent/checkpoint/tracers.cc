@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "agent/os/processes.h"
+#include "agent/os/stop_tree.h"
 #include "common/files.h"
 #include "common/status.h"
 
@@ -58,7 +59,10 @@ std::string WhyTraced(pid_t root) {
   const std::vector<pid_t> tree = ProcessTree(root);
   for (const Traced& traced : FindTraced(root)) {
     const bool inside = std::find(tree.begin(), tree.end(), traced.tracer) != tree.end();
-    if (!inside && LooksLikeCriu(traced.tracer)) continue;
+    if (!inside && (IsStopping(traced.tracer) || LooksLikeCriu(traced.tracer))) continue;
+    // One that has stopped them for a moment is gone.
+    const std::vector<Traced> still = FindTraced(root);
+    if (std::find(still.begin(), still.end(), traced) == still.end()) continue;
     return absl::StrCat(NameOf(traced.pid), " is being traced by ", NameOf(traced.tracer));
   }
   return "";

@@ -49,6 +49,7 @@ int64_t ReadStatusNumber(pid_t pid, const std::string& key);
 struct Traced {
   pid_t pid = 0;
   pid_t tracer = 0;
+  bool operator==(const Traced&) const = default;
 };
 // Those of the tree; each thread can have a tracer of its own.
 std::vector<Traced> FindTraced(pid_t root);

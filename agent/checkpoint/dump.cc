@@ -111,6 +111,7 @@ class DumpOnce {
   absl::Status Capture(const StillHeld& held);
   absl::Status CaptureTracked(const StillHeld& held);
   bool IsCalledOff() const { return !observer_.WhyStopped().ok(); }
+  Steady::time_point PartOfWhatIsLeft(int part) const;
   SharingLimits Limits() const;
   absl::Status Share();
   // Its checksums, what is decided, and that it counts. The processes are frozen while `held` is OK, or run.
@@ -180,7 +181,14 @@ CriuDump DumpOnce::ForCriu() {
   dump.abandon = &abandon_;
   if (tracked_) {
     dump.left_out = tracked_->LeftOut();
+    dump.known_areas = tracked_->AreaFiles();
     dump.to_track = tracked_->ToTrack();
+    dump.on_ready = [this](const std::function<absl::Status()>& running) {
+      const auto until = PartOfWhatIsLeft(4);
+      tracked_->Prepare(
+          [&] { return abandon_ || IsCalledOff() || !running().ok() || Steady::now() > until; });
+      return observer_.WhyStopped();
+    };
     dump.on_userfaultfd = [this](pid_t pid, UniqueFd fd) { tracked_->Give(pid, std::move(fd)); };
   }
   // Where they are not held the processes run the moment that CRIU is ended, so nothing else is waited for.
@@ -241,12 +249,15 @@ absl::Status DumpOnce::Capture(const StillHeld& held) {
   return observer_.OnWritten(draft_->path(), held);
 }
 
-// Half of the time that is left is for the disk.
-SharingLimits DumpOnce::Limits() const {
-  SharingLimits limits{[this] { return IsCalledOff(); }};
+// When so much of the time that is left is over.
+Steady::time_point DumpOnce::PartOfWhatIsLeft(int part) const {
   const auto now = Steady::now(), limit = observer_.Limit();
-  if (limit != Steady::time_point::max()) limits.until = now + (limit - now) / 2;
-  return limits;
+  return limit == Steady::time_point::max() ? limit : now + (limit - now) / part;
+}
+
+// Half of it is for the disk.
+SharingLimits DumpOnce::Limits() const {
+  return {[this] { return IsCalledOff(); }, PartOfWhatIsLeft(2)};
 }
 
 absl::Status DumpOnce::Share() {
@@ -257,8 +268,11 @@ absl::Status DumpOnce::Share() {
   if (tracked_) {
     SIDING_ASSIGN_OR_RETURN(tracked, tracked_->Write(limits));
     if (!tracked.pagemaps.empty())
-      spdlog::info("image of {}: {} of its processes are tracked, {} of their memory is new",
-                   plan_.key.checkpoint.value(), tracked.pagemaps.size(), FormatBytes(tracked.fresh));
+      spdlog::info(
+          "image of {}: {} of its processes are tracked, {} of their memory is new; {} was copied while they "
+          "ran, and for that they were stopped for {} at most",
+          plan_.key.checkpoint.value(), tracked.pagemaps.size(), FormatBytes(tracked.fresh),
+          FormatBytes(tracked.precopied), FormatDuration(tracked_->stopped()));
   }
   SIDING_ASSIGN_OR_RETURN(const Bytes unused, SharePages(*draft_, limits, tracked.pagemaps));
   if (const Bytes all = unused + tracked.unused; all > Bytes{})
@@ -313,7 +327,8 @@ absl::Status DumpOnce::Run() {
     if (!status.ok() && (!committed_ || plan_.keep_running)) LetGo();
     if (status.ok() && plan_.finish_behind) {
       EndHold(plan_.hold);  // criu only warns where it could not
-      observer_.OnRunsOn(std::chrono::duration_cast<Duration>(Steady::now() - stopped_));
+      const auto stopped = std::chrono::duration_cast<Duration>(Steady::now() - stopped_);
+      observer_.OnRunsOn(tracked_ ? std::max(stopped, tracked_->stopped()) : stopped);
       status = FaultAt<"agent.dump.behind: the task runs again, its image is not sealed">();
       if (status.ok()) status = Finish([] { return absl::OkStatus(); });
     }

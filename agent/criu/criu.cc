@@ -32,7 +32,7 @@ namespace {
 constexpr char kInstalled[] = "/opt/siding/sbin/criu";
 constexpr uint32_t kGhostLimit = 256u << 20;  // deleted files that are still open go into the image
 constexpr char kAllMountsExternal[] = "mnt[]";
-constexpr char kActsOnFilesAsUser[] = "files-as-user-10";  // what the patch says in the place of a name
+constexpr char kActsOnFilesAsUser[] = "files-as-user-11";  // what the patch says in the place of a name
 constexpr char kActsAsUserSomehow[] = "files-as-user-";
 constexpr Duration kDumpUndoPatience = std::chrono::seconds(10);
 constexpr char kPasses[] = "siding/passes";
@@ -134,10 +134,19 @@ std::vector<std::string> InOne(const std::string& cgroup) {
 // What deploy/criu-files-as-user.patch reads.
 constexpr char kFilesAs[] = "CRIU_FILES_AS", kAppendedChecked[] = "CRIU_APPENDED_CHECKED",
                kHold[] = "CRIU_HOLD_CGROUP", kTemporary[] = "CRIU_TEMPORARY", kLeaveOut[] = "CRIU_LEAVE_OUT",
-               kUserfaultfd[] = "CRIU_USERFAULTFD";
+               kUserfaultfd[] = "CRIU_USERFAULTFD", kKnownAreas[] = "CRIU_KNOWN_AREAS";
 
-// Of a dump, the socket is handed over first.
+// What a dump hands over: first the socket, and then the files of known areas.
+std::vector<int> HandedOver(const CriuDump& dump, int socket) {
+  std::vector<int> files = {socket};
+  for (const auto& [pid, file] : dump.known_areas) files.push_back(file);
+  return files;
+}
+
 CriuSettings SettingsOf(const CriuDump& dump) {
+  std::vector<std::string> areas;
+  for (const auto& [pid, file] : dump.known_areas)
+    areas.push_back(absl::StrCat(Swrk::kFirstHandedOver + 1 + static_cast<int>(areas.size()), ":", pid));
   const std::string track =
       dump.to_track.empty() ? ""
                             : absl::StrCat(Swrk::kFirstHandedOver, ":", absl::StrJoin(dump.to_track, ","));
@@ -146,7 +155,8 @@ CriuSettings SettingsOf(const CriuDump& dump) {
           {kHold, dump.hold},
           {kTemporary, ""},
           {kLeaveOut, absl::StrJoin(dump.left_out, ",")},
-          {kUserfaultfd, track}};
+          {kUserfaultfd, track},
+          {kKnownAreas, absl::StrJoin(areas, ",")}};
 }
 
 CriuSettings SettingsOf(const CriuRestore& restore) {
@@ -158,7 +168,8 @@ CriuSettings SettingsOf(const CriuRestore& restore) {
           {kHold, ""},
           {kTemporary, restore.temporary},
           {kLeaveOut, ""},
-          {kUserfaultfd, ""}};
+          {kUserfaultfd, ""},
+          {kKnownAreas, ""}};
 }
 
 class SwrkCriu final : public Criu {
@@ -208,14 +219,17 @@ class SwrkCriu final : public Criu {
     absl::StatusOr<criu::Response> response = absl::UnknownError("");
     SIDING_ASSIGN_OR_RETURN(const GivenDescriptors given, GivenDescriptors::Open());
     {
-      SIDING_ASSIGN_OR_RETURN(Swrk swrk, Swrk::Start(path_, dump.user, InOne(dump.cgroup), {given.theirs()},
-                                                     SettingsOf(dump), Swrk::For::kDump));
+      SIDING_ASSIGN_OR_RETURN(
+          Swrk swrk, Swrk::Start(path_, dump.user, InOne(dump.cgroup), HandedOver(dump, given.theirs()),
+                                 SettingsOf(dump), Swrk::For::kDump));
       const EndWatch watch(swrk.pid(), dump.on_end);
       const CriuOfThisThread criu(swrk.pid());
       SIDING_RETURN_IF_ERROR(FaultAtCriu<"criu.dump: criu is about to be told to dump">());
       const auto on_notify = [&](const criu::Notification& notification) {
         decision = FaultAtCriu<"criu.dump.step: criu has got to a step of the dump">();
         if (!decision.ok()) return false;
+        if (notification.script() == "pre-dump" && dump.on_ready)
+          decision = dump.on_ready([&swrk] { return swrk.Running(); });
         if (notification.script() == "network-lock" && dump.on_stopped) decision = dump.on_stopped();
         if (!decision.ok()) return false;
         if (notification.script() != "post-dump") return true;

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,12 +46,19 @@ struct CriuDump {
   const std::atomic<bool>* abandon = nullptr;
   // Called on another thread as soon as CRIU has ended, however it did; not after Dump() has returned.
   std::function<void()> on_end;
+  // Asked when CRIU has started and stops the processes next; an error ends the dump with it. `running` is
+  // not OK once CRIU has ended. May be empty.
+  std::function<absl::Status(const std::function<absl::Status()>& running)> on_ready;
   // Asked when all processes are stopped and nothing has been written; an error ends the dump with it. May be
   // empty; not asked by a criu that does not act on files as the user.
   std::function<absl::Status()> on_stopped;
   // Processes of which the pages of private anonymous memory are not written: their pagemaps say "in the
   // parent" of these areas, which the caller has to fill. Only for CriuKind::kOurs, as the next.
   std::vector<pid_t> left_out;
+  // Files that have, when on_ready() has returned, the mappings of processes with their flags (AreasOf() in
+  // known_areas.h): CRIU does not ask the kernel for those whose mappings are the same still. Only for
+  // CriuKind::kOurs.
+  std::map<pid_t, int> known_areas;
   // Processes that are to make a userfaultfd and give it; 64 at most.
   std::vector<pid_t> to_track;
   // Called before `post_dump` with each that was given. It may be another descriptor, where a process cannot

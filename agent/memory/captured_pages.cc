@@ -22,7 +22,8 @@ constexpr uint64_t kBytesAtOnce = 4 << 20;
 // The pages of one process.
 class Reader {
  public:
-  explicit Reader(pid_t pid) : pid_(pid) {}
+  // `unread` as of Take().
+  Reader(pid_t pid, std::vector<PageRun>* unread) : pid_(pid), unread_(unread) {}
 
   absl::Status Read(std::vector<iovec> runs, char* to) {
     auto run = runs.begin();
@@ -32,6 +33,7 @@ class Reader {
       const iovec local{to, left};
       const ssize_t n =
           process_vm_readv(pid_, &local, 1, &*run, static_cast<unsigned long>(runs.end() - run), 0);
+      if (n < 0 && errno == ESRCH) return absl::AbortedError(absl::StrCat("process ", pid_, " has ended"));
       uint64_t read = n < 0 ? 0 : static_cast<uint64_t>(n);
       // What the process may not read itself (PROT_NONE).
       if (read == 0)
@@ -51,11 +53,16 @@ class Reader {
       memory_ = UniqueFd(open(absl::StrCat("/proc/", pid_, "/mem").c_str(), O_RDONLY | O_CLOEXEC));
     const absl::Status status = ReadPages(memory_.get(), address, bytes, to);
     if (status.ok()) return status;
+    if (unread_ != nullptr) {
+      Append({address, 1, kPagePresent}, *unread_);
+      return absl::OkStatus();
+    }
     return absl::InternalError(absl::StrCat("a page of process ", pid_, " at ", absl::Hex(address),
                                             " cannot be read: ", std::string(status.message())));
   }
 
   const pid_t pid_;
+  std::vector<PageRun>* const unread_;
   UniqueFd memory_;
 };
 
@@ -75,6 +82,8 @@ absl::StatusOr<CapturedPages> CapturedPages::Make(uint64_t room, const std::stri
   void* const memory =
       mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (memory == MAP_FAILED) return ErrnoError(errno, "take memory for pages");
+  // Else the first store to each page after a fork of this process, whoever forks, would copy it.
+  madvise(memory, room, MADV_DONTFORK);
   const std::string path = folder + "/captured.new";
   UniqueFd file(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file.valid() || unlink(path.c_str()) != 0) {
@@ -87,8 +96,8 @@ absl::StatusOr<CapturedPages> CapturedPages::Make(uint64_t room, const std::stri
 }
 
 absl::Status CapturedPages::Take(pid_t pid, const std::vector<PageRun>& runs,
-                                 const std::function<bool()>& stop) {
-  Reader reader(pid);
+                                 const std::function<bool()>& stop, std::vector<PageRun>* unread) {
+  Reader reader(pid, unread);
   std::string beside;  // what there is no room for
   std::vector<iovec> some;
   uint64_t size = 0;
@@ -99,10 +108,11 @@ absl::Status CapturedPages::Take(pid_t pid, const std::vector<PageRun>& runs,
     if (!has_room) beside.resize(size);
     SIDING_RETURN_IF_ERROR(
         reader.Read(std::move(some), has_room ? memory_.get() + in_memory_ : beside.data()));
+    if (!has_room) SIDING_RETURN_IF_ERROR(WriteAll(file_, beside, "captured pages"));
     (has_room ? in_memory_ : in_file_) += size;
     some.clear();
     size = 0;
-    return has_room ? absl::OkStatus() : WriteAll(file_, beside, "captured pages");
+    return absl::OkStatus();
   };
   for (const PageRun& run : runs) {
     for (uint64_t at = run.address; at < run.end();) {
@@ -114,6 +124,12 @@ absl::Status CapturedPages::Take(pid_t pid, const std::vector<PageRun>& runs,
     }
   }
   return copy();
+}
+
+absl::Status CapturedPages::CheckFile() const {
+  // Of what is on its way there anyway, and of all since the file was made.
+  if (sync_file_range(file_.get(), 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE) == 0) return absl::OkStatus();
+  return ErrnoError(errno, "captured pages");
 }
 
 absl::Status CapturedPages::Read(uint64_t offset, uint64_t bytes, char* to) const {

@@ -1,4 +1,4 @@
-// Copies of pages of processes that are stopped for it.
+// Copies of pages of processes.
 #pragma once
 
 #include <sys/types.h>
@@ -26,12 +26,16 @@ class CapturedPages {
   // `room` in bytes; less is taken if others have it. `folder`: where the file is made.
   static absl::StatusOr<CapturedPages> Make(uint64_t room, const std::string& folder);
 
-  // Behind those that were taken before. kInternal: one of them cannot be read. kCancelled if `stop`, which
-  // is asked all the time, says true.
-  absl::Status Take(pid_t pid, const std::vector<PageRun>& runs, const std::function<bool()>& stop);
+  // Behind those that were taken before. kCancelled if `stop`, which is asked all the time, says true. Pages
+  // that cannot be read come to `unread`, and something takes their places; null: kInternal. kAborted: the
+  // process has ended.
+  absl::Status Take(pid_t pid, const std::vector<PageRun>& runs, const std::function<bool()>& stop,
+                    std::vector<PageRun>* unread = nullptr);
   uint64_t room() const { return room_; }
   uint64_t bytes() const { return in_memory_ + in_file_; }
   absl::Status Read(uint64_t offset, uint64_t bytes, char* to) const;
+  // An error: the disk has failed, and what was read of late may be wrong.
+  absl::Status CheckFile() const;
 
  private:
   struct Unmap {

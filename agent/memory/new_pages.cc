@@ -63,12 +63,11 @@ absl::Status NewPages::Replace() const {
 }
 
 void NewPages::Add(uint64_t address, uint64_t pages, uint32_t flags) {
-  PageRun* const last = pagemap_.runs.empty() ? nullptr : &pagemap_.runs.back();
-  if (!new_run_ && last != nullptr && last->flags == flags && last->end() == address) {
-    last->pages += pages;
-    return;
-  }
-  pagemap_.runs.push_back({address, pages, flags});
+  const PageRun run{address, pages, flags};
+  if (new_run_)
+    pagemap_.runs.push_back(run);
+  else
+    Append(run, pagemap_.runs);
   new_run_ = false;
 }
 

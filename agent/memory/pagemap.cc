@@ -78,6 +78,13 @@ uint64_t PageSize() {
 
 uint64_t PageRun::end() const { return address + pages * PageSize(); }
 
+void Append(const PageRun& run, std::vector<PageRun>& runs) {
+  if (!runs.empty() && runs.back().flags == run.flags && runs.back().end() == run.address)
+    runs.back().pages += run.pages;
+  else
+    runs.push_back(run);
+}
+
 uint64_t Pagemap::Present() const {
   uint64_t pages = 0;
   for (const PageRun& run : runs)

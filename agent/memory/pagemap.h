@@ -26,6 +26,9 @@ struct PageRun {
   bool operator==(const PageRun&) const = default;
 };
 
+// As one more, or as more of the last one.
+void Append(const PageRun& run, std::vector<PageRun>& runs);
+
 struct Pagemap {
   uint32_t pages_id = 0;           // of pages-<id>.img, which has the present ones
   bool has_64_bit_counts = false;  // written by a CRIU from 4.2 on: counts of pages have 64 bits

@@ -67,6 +67,29 @@ absl::Status ParentPages::GiveUp() {
   return absl::OkStatus();
 }
 
+std::vector<PagePiece>::const_iterator ParentPages::PieceAt(uint64_t address) const {
+  return std::partition_point(pieces_.begin(), pieces_.end(),
+                              [&](const PagePiece& piece) { return piece.end <= address; });
+}
+
+bool ParentPages::Has(uint64_t address, uint64_t pages) const {
+  const uint64_t end = address + pages * PageSize();
+  auto piece = PieceAt(address);
+  for (; address < end && piece != pieces_.end() && piece->address <= address; ++piece) address = piece->end;
+  return address >= end;
+}
+
+absl::Status ParentPages::Read(uint64_t address, uint64_t bytes, char* to) const {
+  for (auto piece = PieceAt(address); bytes > 0; ++piece) {
+    const uint64_t some = std::min(bytes, piece->end - address);
+    SIDING_RETURN_IF_ERROR(layers_.Read(*piece, address, some, to));
+    address += some;
+    bytes -= some;
+    to += some;
+  }
+  return absl::OkStatus();
+}
+
 const ImageFileEntry* ParentPages::InBase(int up, const std::string& name) const {
   return draft_->base()->Find(store::NameOf({up, name}));
 }

@@ -52,6 +52,9 @@ class ParentPages {
 
   const PageLayers& layers() const { return layers_; }
   const std::vector<PagePiece>& pieces() const { return pieces_; }  // all that they have, by address
+  bool Has(uint64_t address, uint64_t pages) const;                 // all of these
+  // Pages that they have.
+  absl::Status Read(uint64_t address, uint64_t bytes, char* to) const;
   size_t runs() const { return std::max(layers_.runs(), pieces_.size()); }
   uint64_t stored() const { return stored_; }  // bytes of pages in their files
 
@@ -59,6 +62,7 @@ class ParentPages {
   const ImageFileEntry* InBase(int up, const std::string& name) const;
   absl::Status Share(const ImageFileEntry& entry, int up, const std::string& name);
   absl::StatusOr<UniqueFd> SharePagesOf(const Pagemap& pagemap, int up, uint64_t all);
+  std::vector<PagePiece>::const_iterator PieceAt(uint64_t address) const;  // or behind it
 
   ImageDraft* draft_;
   std::string name_;

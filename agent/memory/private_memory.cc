@@ -31,7 +31,8 @@ ProcessMaps ParseMaps(absl::string_view maps) {
                     &name) != 4)
       continue;
     const absl::string_view is = absl::string_view(line).substr(static_cast<size_t>(name));
-    if (absl::StartsWith(is, "/[aio]")) found.has_aio = true;
+    if (absl::StartsWith(is, "/[aio]") || absl::StartsWith(is, "anon_inode:[io_uring]"))
+      found.has_ring = true;
     if (access[3] == 'p' && inode == 0 && area.begin < area.end && !IsOfTheKernel(is))
       found.areas.push_back(area);
   }

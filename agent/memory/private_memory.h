@@ -21,9 +21,9 @@ struct MemoryArea {
 
 struct ProcessMaps {
   std::vector<MemoryArea> areas;  // that are private and anonymous, by address
-  // It has made a ring for asynchronous I/O (io_setup). The kernel may write to its memory while it is
-  // stopped.
-  bool has_aio = false;
+  // It has made a ring for asynchronous I/O (io_setup, io_uring_setup). The kernel may write to its memory
+  // while it is stopped.
+  bool has_ring = false;
 };
 
 // From the text of /proc/PID/maps. Lines that are not understood are left out.

@@ -26,13 +26,16 @@ TEST(PrivateMemoryTest, IsWhatHasNoFileAndIsNotTheKernels) {
       maps.areas,
       ElementsAre(MemoryArea{0x55d0c1000000, 0x55d0c1021000}, MemoryArea{0x7f0000000000, 0x7f0000001000},
                   MemoryArea{0x7f0000002000, 0x7f0000003000}, MemoryArea{0x7fff00000000, 0x7fff00021000}));
-  EXPECT_FALSE(maps.has_aio);
+  EXPECT_FALSE(maps.has_ring);
 }
 
 TEST(PrivateMemoryTest, ARingForAsynchronousInputIsSeen) {
   EXPECT_TRUE(
       ParseMaps("7f0000001000-7f0000002000 rw-s 00000000 00:0f 77                         /[aio] (deleted)\n")
-          .has_aio);
+          .has_ring);
+  EXPECT_TRUE(
+      ParseMaps("7f0000001000-7f0000002000 rw-s 00000000 00:0f 77                  anon_inode:[io_uring]\n")
+          .has_ring);
 }
 
 TEST(PrivateMemoryTest, WhatIsNotUnderstoodIsLeftOut) {

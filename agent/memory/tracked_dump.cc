@@ -7,9 +7,11 @@
 #include <cerrno>
 #include <cstring>
 #include <random>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "agent/memory/new_pages.h"
+#include "agent/memory/precopy.h"
 #include "agent/memory/share_pages.h"
 #include "agent/os/processes.h"
 #include "common/directory.h"
@@ -48,17 +50,6 @@ std::vector<PageRun> Flagged(const std::vector<PageRun>& runs, uint32_t flag) {
   return flagged;
 }
 
-std::vector<MemoryArea> AreasOf(const std::vector<PagePiece>& pieces) {
-  std::vector<MemoryArea> areas;
-  for (const PagePiece& piece : pieces) {
-    if (!areas.empty() && areas.back().end == piece.address)
-      areas.back().end = piece.end;
-    else
-      areas.push_back({piece.address, piece.end});
-  }
-  return areas;
-}
-
 // Whether these, by address, leave nothing of the run out.
 bool Cover(const std::vector<MemoryArea>& areas, const PageRun& run) {
   auto area = std::partition_point(areas.begin(), areas.end(),
@@ -68,53 +59,45 @@ bool Cover(const std::vector<MemoryArea>& areas, const PageRun& run) {
   return covered >= run.end();
 }
 
-// Some of the pages of these runs.
-std::vector<PageRun> Sample(const std::vector<PageRun>& runs) {
-  uint64_t all = 0;
-  for (const PageRun& run : runs) all += run.pages;
-  if (all == 0) return {};
+// Some of the pages that are not copied from the stopped process.
+std::vector<SourcedPages> Sample(const std::vector<SourcedPages>& all) {
+  uint64_t count = 0;
+  for (const SourcedPages& pages : all)
+    if (pages.source != PageSource::kProcess) count += pages.pages;
+  if (count == 0) return {};
   static thread_local std::mt19937_64 random{std::random_device{}()};
   std::set<uint64_t> chosen;
   for (size_t i = 0; i < kSampled; ++i)
-    chosen.insert(std::uniform_int_distribution<uint64_t>(0, all - 1)(random));
-  std::vector<PageRun> sample;
+    chosen.insert(std::uniform_int_distribution<uint64_t>(0, count - 1)(random));
+  std::vector<SourcedPages> sample;
   uint64_t before = 0;
   auto next = chosen.begin();
-  for (const PageRun& run : runs) {
-    for (; next != chosen.end() && *next < before + run.pages; ++next)
-      sample.push_back({run.address + (*next - before) * PageSize(), 1, run.flags});
-    before += run.pages;
+  for (const SourcedPages& pages : all) {
+    if (pages.source == PageSource::kProcess) continue;
+    for (; next != chosen.end() && *next < before + pages.pages; ++next)
+      sample.push_back(pages.Part(*next - before, 1));
+    before += pages.pages;
   }
   return sample;
 }
 
+std::vector<PageRun> RunsOf(const std::vector<SourcedPages>& all) {
+  std::vector<PageRun> runs;
+  for (const SourcedPages& pages : all) runs.push_back({pages.address, pages.pages, kPagePresent});
+  return runs;
+}
+
 // In pieces of at most kPagesAtOnce.
-absl::Status AddNew(const PageRun& run, const std::function<absl::Status(uint64_t bytes, char* to)>& read,
+absl::Status AddNew(const PageRun& run, const std::function<bool()>& stop,
+                    const std::function<absl::Status(uint64_t from, uint64_t bytes, char* to)>& read,
                     NewPages& to) {
   std::string bytes;
   for (uint64_t done = 0; done < run.pages; done += kPagesAtOnce) {
+    if (stop()) return absl::CancelledError("called off");
     const uint64_t count = std::min(kPagesAtOnce, run.pages - done);
     bytes.resize(count * PageSize());
-    SIDING_RETURN_IF_ERROR(read(bytes.size(), bytes.data()));
+    SIDING_RETURN_IF_ERROR(read(done * PageSize(), bytes.size(), bytes.data()));
     SIDING_RETURN_IF_ERROR(to.AddNew(run.address + done * PageSize(), count, run.flags, bytes.data()));
-  }
-  return absl::OkStatus();
-}
-
-// Pages that the parents have.
-absl::Status AddFrom(const ParentPages& parents, const PageRun& run, const std::function<bool()>& stop,
-                     NewPages& to) {
-  const auto& pieces = parents.pieces();
-  auto piece = std::partition_point(pieces.begin(), pieces.end(),
-                                    [&](const PagePiece& p) { return p.end <= run.address; });
-  for (uint64_t at = run.address; at < run.end(); ++piece) {
-    if (stop()) return absl::CancelledError("called off");
-    const uint64_t end = std::min(run.end(), piece->end);
-    const auto read = [&](uint64_t bytes, char* to_here) {
-      at += bytes;
-      return parents.layers().Read(*piece, at - bytes, bytes, to_here);
-    };
-    SIDING_RETURN_IF_ERROR(AddNew({at, (end - at) / PageSize(), kPagePresent}, read, to));
   }
   return absl::OkStatus();
 }
@@ -123,6 +106,7 @@ absl::Status AddFrom(const ParentPages& parents, const PageRun& run, const std::
 
 TrackedDump::~TrackedDump() {
   if (uncounted_) tracking_.Forget();
+  for (auto& [pid, process] : tracking_.processes) process.precopied.LoseCopies();
 }
 
 // ---- The task runs. ----
@@ -156,8 +140,12 @@ absl::Status TrackedDump::Begin() {
 absl::Status TrackedDump::BeginProcess(pid_t pid) {
   MemoryTracking::Process& process = tracking_.processes.at(pid);
   if (process.rest > 0) return absl::OkStatus();
+  if (process.precopied.distrusted()) {
+    process.tracker.reset();
+    process.precopied = {};
+  }
   const auto maps = ReadMaps(pid);
-  if (!maps.ok() || maps->has_aio) {
+  if (!maps.ok() || maps->has_ring) {
     process.tracker.reset();
     return absl::OkStatus();
   }
@@ -166,7 +154,9 @@ absl::Status TrackedDump::BeginProcess(pid_t pid) {
     return absl::OkStatus();
   }
   if (draft_.base() == nullptr || tracking_.since != draft_.base()->key) return absl::OkStatus();
-  const auto count = process.tracker->CountPages();
+  auto count = process.tracker->CountPages();
+  for (const PageRun& run : process.precopied.ToCopy())
+    if (count.ok()) count->written = std::min(count->written + run.pages, count->present);
   if (count.ok() && !IsTooMuchNew(count->written, count->present)) return LeaveOut(pid, *count);
   process.tracker.reset();
   process.rest = kRest;
@@ -177,7 +167,7 @@ absl::Status TrackedDump::LeaveOut(pid_t pid, const WriteTracker::Count& count) 
   const uint64_t all = count.present * PageSize();
   if (Bytes{static_cast<int64_t>(all)} < kLeastToShare) return absl::OkStatus();
   const std::string name = absl::StrCat("pagemap-", ReadStatusNumber(pid, "NSpid"), ".img");
-  LeftOutMemory memory{name, ParentPages(draft_, name), {}, {}};
+  LeftOutMemory memory{name, ParentPages(draft_, name), count, {}, {}, {}};
   absl::Status linked = memory.parents.Link(all);
   memory.becomes_whole =
       linked.ok() && HoldsTooMuch(memory.parents.stored() + count.written * PageSize(), all);
@@ -201,18 +191,42 @@ absl::Status TrackedDump::LeaveOut(pid_t pid, const WriteTracker::Count& count) 
 absl::Status TrackedDump::MakeRoom() {
   if (left_out_.empty()) return absl::OkStatus();
   uint64_t pages = 0;
-  for (const auto& [pid, memory] : left_out_) {
-    const auto count = tracking_.processes.at(pid).tracker->CountPages();
-    if (count.ok()) pages += count->written;
-  }
+  for (const auto& [pid, memory] : left_out_) pages += memory.count.written;
   SIDING_ASSIGN_OR_RETURN(captured_, CapturedPages::Make(pages * PageSize() * 5 / 4, draft_.path()));
+  SIDING_ASSIGN_OR_RETURN(precopied_, CapturedPages::Make(0, draft_.path()));
+  if (tracking_.flags_change) return absl::OkStatus();
+  auto known = KnownAreas::Make(LeftOut());
+  if (known.ok()) known_.emplace(*std::move(known));
   return absl::OkStatus();
+}
+
+std::map<pid_t, int> TrackedDump::AreaFiles() const {
+  return known_ ? known_->files() : std::map<pid_t, int>();
 }
 
 std::vector<pid_t> TrackedDump::LeftOut() const {
   std::vector<pid_t> pids;
   for (const auto& [pid, memory] : left_out_) pids.push_back(pid);
   return pids;
+}
+
+// ---- CRIU is about to stop it. ----
+
+void TrackedDump::Prepare(const std::function<bool()>& stop) {
+  if (left_out_.empty()) return;
+  uint64_t all = 0;
+  for (const auto& [pid, memory] : left_out_) all += memory.count.present * PageSize();
+  Precopy precopy(tracking_, init_, LeftOut(), all, *precopied_);
+  absl::Status going = precopy.Rounds(stop);
+  if (known_) {
+    known_->Read();
+    // It takes a while, in which more is written.
+    if (going.ok()) going = precopy.OneMore(stop);
+  }
+  stopped_ = precopy.stopped();
+  if (!going.ok())
+    spdlog::info("{}: no more is copied while the task runs: {}", draft_.path(),
+                 std::string(going.message()));
 }
 
 // ---- It is stopped. ----
@@ -242,33 +256,44 @@ absl::Status TrackedDump::CaptureAll(const std::function<bool()>& stop) {
       continue;
     }
     SIDING_RETURN_IF_ERROR(text.status());
-    SIDING_ASSIGN_OR_RETURN(const Pagemap own, ParsePagemap(*text));
-    const absl::Status captured = CaptureProcess(pid, own, memory, stop);
+    SIDING_ASSIGN_OR_RETURN(memory.own, ParsePagemap(*text));
+    const absl::Status captured = CaptureProcess(pid, memory, stop);
     if (!captured.ok() && !IsAlive(pid, tracking_.processes.at(pid).start_time))
       return absl::AbortedError(absl::StrCat("process ", pid, " has ended while it was stopped"));
     SIDING_RETURN_IF_ERROR(captured);
     ++i;
   }
+  uint64_t frozen = captured_ ? captured_->bytes() : 0;
+  for (const auto& [pid, memory] : left_out_) frozen -= memory.sample.size() * PageSize();
+  if (precopied_ && precopied_->bytes() > 0 && frozen * 4 > precopied_->bytes() * 3)
+    tracking_.rest_from_rounds = Precopy::kRest;
   return BeginLaps(stop);
 }
 
-absl::Status TrackedDump::CaptureProcess(pid_t pid, const Pagemap& own, LeftOutMemory& memory,
+absl::Status TrackedDump::CaptureProcess(pid_t pid, LeftOutMemory& memory,
                                          const std::function<bool()>& stop) {
   MemoryTracking::Process& process = tracking_.processes.at(pid);
   if (!IsAlive(pid, process.start_time)) return absl::AbortedError("another has its number");
   if (stop()) return absl::CancelledError("called off");
   SIDING_ASSIGN_OR_RETURN(const WriteTracker::Lap lap, process.tracker->NextLap());
-  const std::vector<PageRun> left_out = Flagged(own.runs, kPageInParent);
+  const std::vector<PageRun> left_out = Flagged(memory.own.runs, kPageInParent);
   for (const PageRun& area : left_out) {
     if (Cover(lap.areas, area)) continue;
     return absl::InternalError(absl::StrCat("criu has left out memory of process ", pid, " at ",
                                             absl::Hex(area.address), " that is not private"));
   }
-  memory.pages = Clipped(lap.pages, left_out);
-  memory.sample = Sample(Flagged(memory.pages, kPageInParent));
-  memory.at = captured_->bytes();
-  SIDING_RETURN_IF_ERROR(captured_->Take(pid, Flagged(memory.pages, kPagePresent), stop));
-  SIDING_RETURN_IF_ERROR(captured_->Take(pid, memory.sample, stop));
+  memory.pages = process.precopied.Sources(Clipped(lap.pages, left_out));
+  memory.sample = Sample(memory.pages);
+  memory.sample_at = captured_->bytes();
+  SIDING_RETURN_IF_ERROR(captured_->Take(pid, RunsOf(memory.sample), stop));
+  uint64_t offset = captured_->bytes();
+  std::vector<PageRun> written;
+  for (SourcedPages& pages : memory.pages) {
+    if (pages.source != PageSource::kProcess) continue;
+    pages.offset = std::exchange(offset, offset + pages.pages * PageSize());
+    written.push_back({pages.address, pages.pages, kPagePresent});
+  }
+  SIDING_RETURN_IF_ERROR(captured_->Take(pid, written, stop));
   if (lap.is_last) process.tracker.reset();
   return absl::OkStatus();
 }
@@ -297,9 +322,15 @@ absl::Status TrackedDump::BeginLaps(const std::function<bool()>& stop) {
 // ---- It runs again. ----
 
 absl::StatusOr<TrackedDump::Written> TrackedDump::Write(const SharingLimits& limits) {
+  if (known_) {
+    const absl::Status same = known_->Check();
+    tracking_.flags_change = !same.ok();
+    SIDING_RETURN_IF_ERROR(same);
+  }
   absl::StatusOr<Written> written = WriteAll(limits);
   SIDING_RETURN_IF_ERROR(Judge(written.status()));
   captured_.reset();
+  precopied_.reset();
   return written;
 }
 
@@ -313,53 +344,51 @@ absl::StatusOr<TrackedDump::Written> TrackedDump::WriteAll(const SharingLimits& 
     SIDING_RETURN_IF_ERROR(
         FaultAt<"agent.dump.tracked: the memory of a process is in the image, as it was tracked">());
   }
+  if (captured_) SIDING_RETURN_IF_ERROR(captured_->CheckFile());
+  if (precopied_) SIDING_RETURN_IF_ERROR(precopied_->CheckFile());
   // Also where all that were to be left out have ended.
   if (captured_) SIDING_RETURN_IF_ERROR(CheckNothingIsMissing(written.pagemaps));
+  if (precopied_) written.precopied = Bytes{static_cast<int64_t>(precopied_->bytes())};
   return written;
 }
 
 absl::Status TrackedDump::WriteMemory(LeftOutMemory& memory, const SharingLimits& limits,
                                       Written& written) const {
-  SIDING_ASSIGN_OR_RETURN(const std::string text, ReadFile(draft_.path() + "/" + memory.name));
-  SIDING_ASSIGN_OR_RETURN(const Pagemap own, ParsePagemap(text));
-  NewPages rest(draft_.path(), memory.name, own);
+  NewPages rest(draft_.path(), memory.name, memory.own);
   SIDING_RETURN_IF_ERROR(rest.Open());
   const std::string path = draft_.path() + "/" + rest.pages_name();
   const UniqueFd pages(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   if (!pages.valid()) return ErrnoError(errno, path);
-  const std::vector<MemoryArea> known = AreasOf(memory.parents.pieces());
-  uint64_t offset = 0, at = memory.at, shared = 0;
-  const auto from_criu = [&](uint64_t bytes, char* to) {
-    offset += bytes;
-    return ReadPages(pages.get(), offset - bytes, bytes, to);
-  };
-  const auto from_captured = [&](uint64_t bytes, char* to) {
-    at += bytes;
-    return captured_->Read(at - bytes, bytes, to);
-  };
-  auto page = memory.pages.begin();
-  for (const PageRun& run : own.runs) {
-    if (limits.stop()) return absl::CancelledError("called off");
+  uint64_t offset = 0, shared = 0;
+  auto next = memory.pages.begin();
+  for (const PageRun& run : memory.own.runs) {
     rest.BeginRun();
-    if (run.present()) SIDING_RETURN_IF_ERROR(AddNew(run, from_criu, rest));
     if (!run.present() && !run.in_parent()) rest.Keep(run);
-    for (; run.in_parent() && page != memory.pages.end() && page->address < run.end(); ++page) {
-      if (page->present()) {
-        SIDING_RETURN_IF_ERROR(AddNew(*page, from_captured, rest));
-        continue;
-      }
-      if (!Cover(known, *page))
-        return absl::InternalError(absl::StrCat("a page at ", absl::Hex(page->address),
+    if (run.present()) {
+      SIDING_RETURN_IF_ERROR(AddNew(
+          run, limits.stop,
+          [&](uint64_t from, uint64_t bytes, char* to) {
+            return ReadPages(pages.get(), offset + from, bytes, to);
+          },
+          rest));
+      offset += run.pages * PageSize();
+    }
+    for (; run.in_parent() && next != memory.pages.end() && next->address < run.end(); ++next) {
+      if (next->source == PageSource::kBase && !memory.parents.Has(next->address, next->pages))
+        return absl::InternalError(absl::StrCat("a page at ", absl::Hex(next->address),
                                                 " is said to be as in the last image, which has none"));
-      if (memory.becomes_whole) {
-        SIDING_RETURN_IF_ERROR(AddFrom(memory.parents, *page, limits.stop, rest));
+      if (next->source == PageSource::kBase && !memory.becomes_whole) {
+        rest.AddShared(next->address, next->pages);
+        shared += next->pages * PageSize();
         continue;
       }
-      rest.AddShared(page->address, page->pages);
-      shared += page->pages * PageSize();
+      SIDING_RETURN_IF_ERROR(AddNew(
+          {next->address, next->pages, kPagePresent}, limits.stop,
+          [&](uint64_t from, uint64_t bytes, char* to) { return Read(memory, *next, from, bytes, to); },
+          rest));
     }
   }
-  SIDING_RETURN_IF_ERROR(CompareSample(memory, at));
+  SIDING_RETURN_IF_ERROR(CompareSample(memory));
   if (rest.pagemap().runs.size() + memory.parents.runs() > limits.most_runs)
     return absl::OutOfRangeError("what has changed is scattered");
   SIDING_RETURN_IF_ERROR(rest.Finish());
@@ -370,14 +399,25 @@ absl::Status TrackedDump::WriteMemory(LeftOutMemory& memory, const SharingLimits
   return absl::OkStatus();
 }
 
-// `at`: where it begins in captured_.
-absl::Status TrackedDump::CompareSample(const LeftOutMemory& memory, uint64_t at) const {
+// `from` in bytes.
+absl::Status TrackedDump::Read(const LeftOutMemory& memory, const SourcedPages& pages, uint64_t from,
+                               uint64_t bytes, char* to) const {
+  switch (pages.source) {
+    case PageSource::kBase:
+      return memory.parents.Read(pages.address + from, bytes, to);
+    case PageSource::kPrecopied:
+      return precopied_->Read(pages.offset + from, bytes, to);
+    case PageSource::kProcess:
+      return captured_->Read(pages.offset + from, bytes, to);
+  }
+  return absl::InternalError("no such source");
+}
+
+absl::Status TrackedDump::CompareSample(const LeftOutMemory& memory) const {
   std::string now(PageSize(), '\0'), then = now;
-  for (const PageRun& page : memory.sample) {
-    const auto& pieces = memory.parents.pieces();
-    const auto piece = std::partition_point(pieces.begin(), pieces.end(),
-                                            [&](const PagePiece& p) { return p.end <= page.address; });
-    SIDING_RETURN_IF_ERROR(memory.parents.layers().Read(*piece, page.address, PageSize(), then.data()));
+  uint64_t at = memory.sample_at;
+  for (const SourcedPages& page : memory.sample) {
+    SIDING_RETURN_IF_ERROR(Read(memory, page, 0, PageSize(), then.data()));
     SIDING_RETURN_IF_ERROR(captured_->Read(at, PageSize(), now.data()));
     at += PageSize();
     // Of zeros: the process had given it away (MADV_FREE), and the kernel has taken it meanwhile.
@@ -405,7 +445,10 @@ void TrackedDump::Counts() {
   if (!uncounted_) return;
   uncounted_ = false;
   tracking_.since = key_;
-  for (auto& [pid, process] : tracking_.processes) process.rest = std::max(0, process.rest - 1);
+  for (auto& [pid, process] : tracking_.processes) {
+    process.rest = std::max(0, process.rest - 1);
+    process.precopied = {};
+  }
 }
 
 }  // namespace siding

@@ -6,10 +6,13 @@
 // pagemap), and an image of which one of these is not filled cannot be restored.
 //
 // What is done when:
+//
 //   Begin()    the task runs; the draft is empty
+//   Prepare()  it runs, and is about to be stopped: copies what has been written by now
 //   Capture()  it is stopped, and CRIU has written all that it writes
 //   Write()    it runs again
 //   Counts()   the image does
+//
 // Once it has captured anything, and without the last, nothing is known of any process any more, and the next
 // dump is whole. One that fails before loses nothing.
 #pragma once
@@ -27,8 +30,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "agent/memory/captured_pages.h"
+#include "agent/memory/known_areas.h"
 #include "agent/memory/memory_tracking.h"
 #include "agent/memory/parent_pages.h"
+#include "agent/memory/precopied_pages.h"
 #include "common/files.h"
 #include "common/units.h"
 #include "store/store.h"
@@ -54,9 +59,17 @@ class TrackedDump {
   absl::Status Begin();
   // Of these CRIU writes no private anonymous memory.
   std::vector<pid_t> LeftOut() const;
+  // What CRIU is to know of their mappings: see CriuDump.
+  std::map<pid_t, int> AreaFiles() const;
   // These are to make userfaultfds, and give them.
   const std::vector<pid_t>& ToTrack() const { return to_track_; }
   void Give(pid_t pid, UniqueFd userfaultfd) { given_[pid] = std::move(userfaultfd); }
+
+  // Copies what has been written, and reads what CRIU is to know. `stop` is asked all the time: true ends the
+  // copying.
+  void Prepare(const std::function<bool()>& stop);
+  // By each round, at most.
+  Duration stopped() const { return stopped_; }
 
   // An error: the image lacks pages. kCancelled if `stop`, which is asked all the time, says true.
   absl::Status Capture(const std::function<bool()>& stop);
@@ -65,8 +78,9 @@ class TrackedDump {
     std::set<std::string> pagemaps;  // of the memories that are whole now, with their parents
     Bytes unused;                    // as SharePages() returns it
     Bytes fresh;                     // of their pages
+    Bytes precopied;                 // while they ran, some of them twice
   };
-  // As Capture(). Reads all that is shared of the base. Once.
+  // As Capture(). Reads all that is shared of the base. Once. kAborted as KnownAreas::Check().
   absl::StatusOr<Written> Write(const SharingLimits& limits);
   void Counts();
 
@@ -74,9 +88,11 @@ class TrackedDump {
   struct LeftOutMemory {
     std::string name;  // of the pagemap
     ParentPages parents;
-    std::vector<PageRun> pages;   // as WriteTracker::Lap's, of what was left out
-    std::vector<PageRun> sample;  // some that are said to be unchanged, to be compared: one page each
-    uint64_t at = 0;              // where those that are new begin in captured_, and then the sample
+    WriteTracker::Count count;         // before it was stopped
+    Pagemap own;                       // as CRIU has written it
+    std::vector<SourcedPages> pages;   // that were left out; offsets of kProcess are in captured_
+    std::vector<SourcedPages> sample;  // some that are said to be unchanged, to be compared: one page each
+    uint64_t sample_at = 0;            // where they are in captured_, as they were when it was stopped
     // The parents hold too much that nobody uses: all pages are written, those that have not changed from
     // there.
     bool becomes_whole = false;
@@ -86,12 +102,13 @@ class TrackedDump {
   absl::Status LeaveOut(pid_t pid, const WriteTracker::Count& count);
   absl::Status MakeRoom();
   absl::Status CaptureAll(const std::function<bool()>& stop);
-  absl::Status CaptureProcess(pid_t pid, const Pagemap& own, LeftOutMemory& memory,
-                              const std::function<bool()>& stop);
+  absl::Status CaptureProcess(pid_t pid, LeftOutMemory& memory, const std::function<bool()>& stop);
   absl::Status BeginLaps(const std::function<bool()>& stop);
   absl::StatusOr<Written> WriteAll(const SharingLimits& limits);
   absl::Status WriteMemory(LeftOutMemory& memory, const SharingLimits& limits, Written& written) const;
-  absl::Status CompareSample(const LeftOutMemory& memory, uint64_t at) const;
+  absl::Status Read(const LeftOutMemory& memory, const SourcedPages& pages, uint64_t from, uint64_t bytes,
+                    char* to) const;
+  absl::Status CompareSample(const LeftOutMemory& memory) const;
   absl::Status CheckNothingIsMissing(const std::set<std::string>& whole) const;
   // A failure that says that tracking does not work here is the last of this task.
   absl::Status Judge(absl::Status status);
@@ -103,7 +120,9 @@ class TrackedDump {
   std::map<pid_t, LeftOutMemory> left_out_;
   std::vector<pid_t> to_track_;
   std::map<pid_t, UniqueFd> given_;
-  std::optional<CapturedPages> captured_;
+  std::optional<CapturedPages> precopied_, captured_;
+  std::optional<KnownAreas> known_;
+  Duration stopped_{0};
   bool uncounted_ = false;  // what is known of the pages is since an image that does not count yet
 };
 

@@ -20,12 +20,14 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 using Memory = std::map<uint64_t, std::string>;
-constexpr uint64_t kOfProcess = 2048;  // so that it is tracked
+constexpr uint64_t kOfProcess = 2048;   // pages, so that it is tracked
+constexpr uint64_t kWorthARound = 600;  // pages
 const std::function<bool()> kGoOn = [] { return false; };
 
 class TrackedDumpTest : public store::StoreTest {
  protected:
   void SetUp() override {
+    tracking_.stop_patience = std::chrono::seconds(60);
     at_ = writer_.Map(kOfProcess);
     writer_.Store(at_, kOfProcess, 1);
     if (absl::IsUnimplemented(WriteTracker::Make(writer_.pid(), writer_.Userfaultfd()).status()))
@@ -58,15 +60,30 @@ class TrackedDumpTest : public store::StoreTest {
   // Pages that it has. It is tracked.
   uint64_t Present() const { return tracking_.processes.at(writer_.pid()).tracker->CountPages()->present; }
 
+  // The next image, begun.
+  struct Tried {
+    explicit Tried(TrackedDumpTest& test)
+        : key(test.Next()),
+          draft(test.store_->Begin(key, &*test.base_).value()),
+          dump(test.tracking_, test.writer_.pid(), key, *draft) {
+      EXPECT_TRUE(dump.Begin().ok());
+    }
+    const ImageKey key;
+    const std::unique_ptr<ImageDraft> draft;
+    TrackedDump dump;
+  };
+
   ImageKey Next() { return {CheckpointId(absl::StrCat("42.", ++number_)), 0}; }
 
   struct Taken {
     Manifest manifest;
     bool left_out = false;
-    Bytes fresh;
+    Bytes fresh, precopied;
+    size_t known_areas = 0;
   };
-  // The next image, with whatever CRIU is asked for.
-  Taken Take() {
+  // The next image, with whatever CRIU is asked for. `meanwhile`: after it has been copied from while it
+  // runs.
+  Taken Take(const std::function<void()>& meanwhile = {}) {
     Taken taken;
     const ImageKey key = Next();
     const auto draft = store_->Begin(key, base_ ? &*base_ : nullptr).value();
@@ -75,8 +92,11 @@ class TrackedDumpTest : public store::StoreTest {
       tracked.emplace(tracking_, writer_.pid(), key, *draft);
       EXPECT_TRUE(tracked->Begin().ok());
       taken.left_out = !tracked->LeftOut().empty();
+      taken.known_areas = tracked->AreaFiles().size();
       for (const pid_t pid : tracked->ToTrack()) tracked->Give(pid, writer_.Userfaultfd());
     }
+    if (tracked && meanwhile) tracked->Prepare(called_off_);
+    if (meanwhile) meanwhile();
     writer_.Stop();
     Dump(draft->path(), taken.left_out);
     std::map<std::string, std::string> metadata;
@@ -85,6 +105,7 @@ class TrackedDumpTest : public store::StoreTest {
       const auto written = tracked->Write({});
       EXPECT_EQ(written.status(), absl::OkStatus());
       taken.fresh = written->fresh;
+      taken.precopied = written->precopied;
       if (draft->base() != nullptr)
         metadata[kMetadataUnused] =
             absl::StrCat((SharePages(*draft, {}, written->pagemaps).value() + written->unused).value);
@@ -145,6 +166,7 @@ class TrackedDumpTest : public store::StoreTest {
   MemoryTracking tracking_;
   std::optional<Manifest> base_;
   int number_ = 0;
+  std::function<bool()> called_off_ = kGoOn;  // what is copied while it runs
 };
 
 TEST_F(TrackedDumpTest, TheThirdImageHasOnlyWhatWasWritten) {
@@ -183,51 +205,77 @@ TEST_F(TrackedDumpTest, WhereTheParentsHoldTooMuchTheImageBecomesWhole) {
   EXPECT_THAT(parents, ::testing::Contains(0));
 }
 
-// Whatever it does to its memory, each image is what it was.
-TEST_F(TrackedDumpTest, WhateverAProcessDoesToItsMemory) {
-  std::mt19937 random(4711);
-  const auto below = [&](uint64_t n) { return std::uniform_int_distribution<uint64_t>(0, n - 1)(random); };
-  std::map<uint64_t, uint64_t> areas;  // number of pages, by address
-  for (int i = 0; i < 8; ++i) areas[writer_.Map(32)] = 32;
-  int left_out = 0;
-  for (int i = 0; i < 30; ++i) {
-    for (int k = 0; k < 12; ++k) {
-      const auto area = std::next(areas.begin(), static_cast<std::ptrdiff_t>(below(areas.size())));
+class WhateverItDoesTest : public TrackedDumpTest {
+ protected:
+  void SetUp() override {
+    TrackedDumpTest::SetUp();
+    for (int i = 0; i < 8; ++i) areas_[writer_.Map(32)] = 32;
+  }
+  uint64_t Below(uint64_t n) { return std::uniform_int_distribution<uint64_t>(0, n - 1)(random_); }
+
+  void DoAnything(int times) {
+    for (int i = 0; i < times; ++i) {
+      const auto area = std::next(areas_.begin(), static_cast<std::ptrdiff_t>(Below(areas_.size())));
       const auto [at, pages] = *area;
-      const uint64_t first = below(pages), some = 1 + below(pages - first), part = at + first * PageSize();
-      switch (below(8)) {
+      const uint64_t first = Below(pages), some = 1 + Below(pages - first), part = at + first * PageSize();
+      switch (Below(8)) {
         case 0: {
-          const uint64_t size = 1 + below(64), to = writer_.Move(at, pages, size);
+          const uint64_t size = 1 + Below(64), to = writer_.Move(at, pages, size);
           // Not all of it is tracked, and it is of two areas for now.
           if (to == reinterpret_cast<uint64_t>(MAP_FAILED)) break;
-          areas.erase(area);
-          areas[to] = size;
+          areas_.erase(area);
+          areas_[to] = size;
           break;
         }
         case 1:
           writer_.Drop(part, some);
           break;
         case 2: {
-          const uint64_t size = 1 + below(64);
-          areas[writer_.Map(size)] = size;
+          const uint64_t size = 1 + Below(64);
+          areas_[writer_.Map(size)] = size;
           break;
         }
         case 3:
-          if (areas.size() < 4) break;
+          if (areas_.size() < 4) break;
           writer_.Unmap(at, pages);
-          areas.erase(area);
+          areas_.erase(area);
           break;
         case 4:
           writer_.MapAt(part, some);
           break;
         default:
-          writer_.Store(part, some, random());
+          writer_.Store(part, some, random_());
       }
     }
+  }
+
+  std::mt19937_64 random_{4711};
+  std::map<uint64_t, uint64_t> areas_;  // number of pages, by address
+};
+
+TEST_F(WhateverItDoesTest, EachImageIsOfItsMoment) {
+  int left_out = 0;
+  for (int i = 0; i < 20; ++i) {
+    DoAnything(12);
     left_out += Take().left_out ? 1 : 0;
     ASSERT_FALSE(HasFailure()) << "at image " << i;
   }
   EXPECT_GT(left_out, 5);
+}
+
+TEST_F(WhateverItDoesTest, AlsoWhatWasCopiedBeforeItWasStopped) {
+  int precopied = 0;
+  for (uint64_t i = 0; i < 20; ++i) {
+    writer_.Store(At(Below(kOfProcess - kWorthARound)), kWorthARound, i + 2);
+    DoAnything(12);
+    const Taken taken = Take([&] {
+      writer_.Store(At(Below(kOfProcess - 20)), 20, i + 100);
+      DoAnything(12);
+    });
+    precopied += taken.precopied > Bytes{} ? 1 : 0;
+    ASSERT_FALSE(HasFailure()) << "at image " << i;
+  }
+  EXPECT_GT(precopied, 5);
 }
 
 TEST_F(TrackedDumpTest, OneThatRewritesItsMemoryIsLeftAlone) {
@@ -247,16 +295,85 @@ TEST_F(TrackedDumpTest, WhatWasCapturedForAnImageThatDoesNotCountIsNotKnownAnyMo
   Take();
   writer_.Store(At(7), 1, 9);
   {
-    const ImageKey key = Next();
-    const auto draft = store_->Begin(key, &*base_).value();
-    TrackedDump tracked(tracking_, writer_.pid(), key, *draft);
-    ASSERT_TRUE(tracked.Begin().ok());
-    ASSERT_THAT(tracked.LeftOut(), ElementsAre(writer_.pid()));
-    Dump(draft->path(), true);
-    ASSERT_TRUE(tracked.Capture(kGoOn).ok());
+    Tried tried(*this);
+    ASSERT_THAT(tried.dump.LeftOut(), ElementsAre(writer_.pid()));
+    Dump(tried.draft->path(), true);
+    ASSERT_TRUE(tried.dump.Capture(kGoOn).ok());
   }
   EXPECT_FALSE(Take().left_out);
   EXPECT_FALSE(tracking_.given_up);
+}
+
+// What it has written is protected by then: the tracker does not say it again.
+TEST_F(TrackedDumpTest, WhatWasCopiedForADumpThatFailedIsCopiedByTheNext) {
+  Take();
+  Take();
+  writer_.Store(At(100), kWorthARound, 2);
+  Tried(*this).dump.Prepare(kGoOn);
+  writer_.Store(At(120), 5, 3);
+  const Taken next = Take();
+  EXPECT_TRUE(next.left_out);
+  EXPECT_GE(next.fresh, Bytes{static_cast<int64_t>(kWorthARound * PageSize())});
+  EXPECT_LT(Take().fresh, Bytes{static_cast<int64_t>(kWorthARound * PageSize())});
+}
+
+TEST_F(TrackedDumpTest, AndThatBeforeItIsStopped) {
+  Take();
+  Take();
+  writer_.Store(At(100), kWorthARound, 2);
+  Tried(*this).dump.Prepare(kGoOn);
+  EXPECT_GE(Take([] {}).precopied, Bytes{static_cast<int64_t>(kWorthARound * PageSize())});
+  EXPECT_EQ(tracking_.rest_from_rounds, 0);
+}
+
+TEST_F(TrackedDumpTest, InDoubtAllOfItIsCopiedWhenItIsStopped) {
+  Take();
+  Take();
+  Tried tried(*this);
+  writer_.Store(At(100), kWorthARound, 2);
+  tracking_.processes.at(writer_.pid()).precopied.Distrust();
+  tried.dump.Prepare(kGoOn);
+  writer_.Stop();
+  Dump(tried.draft->path(), true);
+  ASSERT_EQ(tried.dump.Capture(kGoOn), absl::OkStatus());
+  const auto written = tried.dump.Write({});
+  ASSERT_TRUE(written.ok());
+  EXPECT_EQ(written->precopied, Bytes{});
+  EXPECT_GE(written->fresh, Bytes{static_cast<int64_t>(kOfProcess * PageSize())});
+  writer_.Continue();
+}
+
+TEST_F(TrackedDumpTest, ARingThatIsMadeAfterAllWasCopied) {
+  Take();
+  Take();
+  writer_.Store(At(100), kWorthARound, 2);
+  EXPECT_TRUE(Take([&] { writer_.MakeRing(); }).left_out);
+  EXPECT_FALSE(tracking_.processes.at(writer_.pid()).tracker);
+}
+
+// CRIU has been told others, if it was stopped before it did so.
+TEST_F(TrackedDumpTest, OneThatChangesFlagsOfItsMemoryMeanwhileFailsTheImageOnce) {
+  Take();
+  Take();
+  {
+    Tried tried(*this);
+    tried.dump.Prepare(kGoOn);
+    writer_.NoFork(at_, kOfProcess);
+    Dump(tried.draft->path(), true);
+    ASSERT_EQ(tried.dump.Capture(kGoOn), absl::OkStatus());
+    EXPECT_TRUE(absl::IsAborted(tried.dump.Write({}).status()));
+  }
+  EXPECT_FALSE(tracking_.given_up);
+  EXPECT_FALSE(Take([] {}).left_out) << "tracking begins anew";
+  const Taken next = Take([] {});
+  EXPECT_TRUE(next.left_out);
+  EXPECT_EQ(next.known_areas, 0u);
+}
+
+TEST_F(TrackedDumpTest, WhatCriuIsToKnowIsOfThoseThatItLeavesOut) {
+  Take();
+  EXPECT_EQ(Take().known_areas, 0u);
+  EXPECT_EQ(Take().known_areas, 1u);
 }
 
 // Its dump failed before anything was taken.
@@ -264,12 +381,7 @@ TEST_F(TrackedDumpTest, WhatWasNotCapturedIsKnownStill) {
   Take();
   Take();
   writer_.Store(At(7), 1, 9);
-  {
-    const ImageKey key = Next();
-    const auto draft = store_->Begin(key, &*base_).value();
-    TrackedDump tracked(tracking_, writer_.pid(), key, *draft);
-    ASSERT_TRUE(tracked.Begin().ok());
-  }
+  { Tried tried(*this); }
   EXPECT_TRUE(Take().left_out);
 }
 
@@ -288,13 +400,10 @@ TEST_F(TrackedDumpTest, DamageToTheBaseIsNotShared) {
   Take();
   const std::string pages = store_->Path(base_->key).value() + "/parent-1.pages-3.img";
   std::fstream(pages, std::ios::in | std::ios::out | std::ios::binary).seekp(100).put('x');
-  const ImageKey key = Next();
-  const auto draft = store_->Begin(key, &*base_).value();
-  TrackedDump tracked(tracking_, writer_.pid(), key, *draft);
-  ASSERT_TRUE(tracked.Begin().ok());
-  Dump(draft->path(), true);
-  ASSERT_TRUE(tracked.Capture(kGoOn).ok());
-  EXPECT_TRUE(absl::IsDataLoss(tracked.Write({}).status()));
+  Tried tried(*this);
+  Dump(tried.draft->path(), true);
+  ASSERT_TRUE(tried.dump.Capture(kGoOn).ok());
+  EXPECT_TRUE(absl::IsDataLoss(tried.dump.Write({}).status()));
   EXPECT_FALSE(tracking_.given_up);
 }
 
@@ -305,14 +414,11 @@ TEST_F(TrackedDumpTest, WhereTheKernelIsWrongTheImageIsRefused) {
   writer_.Store(at_, kOfProcess, 77);  // behind its back
   for (auto& [pid, process] : tracking_.processes) ASSERT_TRUE(process.tracker->SkipLap());
   tracking_.since = base_->key;
-  const ImageKey key = Next();
-  const auto draft = store_->Begin(key, &*base_).value();
-  TrackedDump tracked(tracking_, writer_.pid(), key, *draft);
-  ASSERT_TRUE(tracked.Begin().ok());
-  ASSERT_THAT(tracked.LeftOut(), ElementsAre(writer_.pid()));
-  Dump(draft->path(), true);
-  ASSERT_TRUE(tracked.Capture(kGoOn).ok());
-  EXPECT_THAT(std::string(tracked.Write({}).status().message()),
+  Tried tried(*this);
+  ASSERT_THAT(tried.dump.LeftOut(), ElementsAre(writer_.pid()));
+  Dump(tried.draft->path(), true);
+  ASSERT_TRUE(tried.dump.Capture(kGoOn).ok());
+  EXPECT_THAT(std::string(tried.dump.Write({}).status().message()),
               HasSubstr("the kernel says that it has not"));
   EXPECT_TRUE(tracking_.given_up);
 }
@@ -321,57 +427,43 @@ TEST_F(TrackedDumpTest, WhereTheKernelIsWrongTheImageIsRefused) {
 TEST_F(TrackedDumpTest, WhatCriuHasLeftOutOfAnotherProcessFailsTheImage) {
   Take();
   Take();
-  const ImageKey key = Next();
-  const auto draft = store_->Begin(key, &*base_).value();
-  TrackedDump tracked(tracking_, writer_.pid(), key, *draft);
-  ASSERT_TRUE(tracked.Begin().ok());
-  ASSERT_TRUE(WriteAt(draft->path() + "/pagemap-58.img",
+  Tried tried(*this);
+  ASSERT_TRUE(WriteAt(tried.draft->path() + "/pagemap-58.img",
                       PagemapText({.pages_id = 3, .runs = {{at_, 1, kPageInParent}}})));
-  ASSERT_TRUE(tracked.Capture(kGoOn).ok());
-  EXPECT_THAT(std::string(tracked.Write({}).status().message()), HasSubstr("pagemap-58.img lacks pages"));
+  ASSERT_TRUE(tried.dump.Capture(kGoOn).ok());
+  EXPECT_THAT(std::string(tried.dump.Write({}).status().message()), HasSubstr("pagemap-58.img lacks pages"));
 }
 
 TEST_F(TrackedDumpTest, OfAProcessThatHasEndedNothingIsInTheImage) {
   Take();
   Take();
-  const ImageKey key = Next();
-  const auto draft = store_->Begin(key, &*base_).value();
-  TrackedDump tracked(tracking_, writer_.pid(), key, *draft);
-  ASSERT_TRUE(tracked.Begin().ok());
-  ASSERT_THAT(tracked.LeftOut(), ElementsAre(writer_.pid()));
-  ASSERT_TRUE(WriteAt(draft->path() + "/core-2.img", "of another"));
-  ASSERT_TRUE(tracked.Capture(kGoOn).ok());
-  ASSERT_TRUE(tracked.Write({}).ok());
-  EXPECT_EQ(store::CountEntries(draft->path()), 1u);
+  Tried tried(*this);
+  ASSERT_THAT(tried.dump.LeftOut(), ElementsAre(writer_.pid()));
+  ASSERT_TRUE(WriteAt(tried.draft->path() + "/core-2.img", "of another"));
+  ASSERT_TRUE(tried.dump.Capture(kGoOn).ok());
+  ASSERT_TRUE(tried.dump.Write({}).ok());
+  EXPECT_EQ(store::CountEntries(tried.draft->path()), 1u);
 }
 
 TEST_F(TrackedDumpTest, OneThatCanMakeNoUserfaultfdIsNotAskedAgainAtOnce) {
   Take();
-  const ImageKey key = Next();
-  const auto draft = store_->Begin(key, &*base_).value();
-  TrackedDump tracked(tracking_, writer_.pid(), key, *draft);
-  ASSERT_TRUE(tracked.Begin().ok());
-  ASSERT_THAT(tracked.ToTrack(), ElementsAre(writer_.pid()));
-  tracked.Give(writer_.pid(), UniqueFd(open("/dev/null", O_RDONLY | O_CLOEXEC)));
-  Dump(draft->path(), false);
-  EXPECT_TRUE(tracked.Capture(kGoOn).ok());
-  tracked.Counts();
-  TrackedDump next(tracking_, writer_.pid(), Next(), *draft);
-  ASSERT_TRUE(next.Begin().ok());
-  EXPECT_THAT(next.ToTrack(), IsEmpty());
+  Tried tried(*this);
+  ASSERT_THAT(tried.dump.ToTrack(), ElementsAre(writer_.pid()));
+  tried.dump.Give(writer_.pid(), UniqueFd(open("/dev/null", O_RDONLY | O_CLOEXEC)));
+  Dump(tried.draft->path(), false);
+  EXPECT_TRUE(tried.dump.Capture(kGoOn).ok());
+  tried.dump.Counts();
+  EXPECT_THAT(Tried(*this).dump.ToTrack(), IsEmpty());
 }
 
 TEST_F(TrackedDumpTest, OneWithARingForAsynchronousInputIsNotTrackedFromThenOn) {
   Take();
   Take();
-  const ImageKey key = Next();
-  const auto draft = store_->Begin(key, &*base_).value();
-  TrackedDump tracked(tracking_, writer_.pid(), key, *draft);
-  ASSERT_TRUE(tracked.Begin().ok());
+  Tried tried(*this);
   writer_.MakeRing();
-  Dump(draft->path(), true);
-  ASSERT_TRUE(tracked.Capture(kGoOn).ok());
-  EXPECT_TRUE(tracked.Write({}).ok()) << "until now all was seen";
+  Dump(tried.draft->path(), true);
+  ASSERT_TRUE(tried.dump.Capture(kGoOn).ok());
+  EXPECT_TRUE(tried.dump.Write({}).ok()) << "until now all was seen";
   EXPECT_FALSE(tracking_.processes.at(writer_.pid()).tracker);
 }
 
@@ -388,13 +480,10 @@ TEST_F(TrackedDumpTest, OneThatWasCalledOffIsTriedAgain) {
   Take();
   Take();
   writer_.Store(At(7), 1, 9);
-  const ImageKey key = Next();
-  const auto draft = store_->Begin(key, &*base_).value();
   {
-    TrackedDump tracked(tracking_, writer_.pid(), key, *draft);
-    ASSERT_TRUE(tracked.Begin().ok());
-    Dump(draft->path(), true);
-    EXPECT_TRUE(absl::IsCancelled(tracked.Capture([] { return true; })));
+    Tried tried(*this);
+    Dump(tried.draft->path(), true);
+    EXPECT_TRUE(absl::IsCancelled(tried.dump.Capture([] { return true; })));
   }
   EXPECT_TRUE(Take().left_out);
 }
@@ -402,29 +491,67 @@ TEST_F(TrackedDumpTest, OneThatWasCalledOffIsTriedAgain) {
 TEST_F(TrackedDumpTest, MemoryThatIsLeftOutAndNotCapturedFailsTheImage) {
   Take();
   Take();
-  const ImageKey key = Next();
-  const auto draft = store_->Begin(key, &*base_).value();
-  TrackedDump tracked(tracking_, writer_.pid(), key, *draft);
-  ASSERT_TRUE(tracked.Begin().ok());
-  Dump(draft->path(), true);
-  ASSERT_TRUE(WriteAt(draft->path() + "/pagemap-1.img",
+  Tried tried(*this);
+  Dump(tried.draft->path(), true);
+  ASSERT_TRUE(WriteAt(tried.draft->path() + "/pagemap-1.img",
                       PagemapText({.pages_id = 9, .runs = {{at_, 1, kPageInParent}}})));
-  ASSERT_TRUE(tracked.Capture(kGoOn).ok());
-  EXPECT_THAT(std::string(tracked.Write({}).status().message()), HasSubstr("pagemap-1.img lacks pages"));
+  ASSERT_TRUE(tried.dump.Capture(kGoOn).ok());
+  EXPECT_THAT(std::string(tried.dump.Write({}).status().message()), HasSubstr("pagemap-1.img lacks pages"));
   EXPECT_TRUE(tracking_.given_up);
 }
 
 TEST_F(TrackedDumpTest, MemoryThatIsNotPrivateIsNotTaken) {
   Take();
   Take();
-  const ImageKey key = Next();
-  const auto draft = store_->Begin(key, &*base_).value();
-  TrackedDump tracked(tracking_, writer_.pid(), key, *draft);
-  ASSERT_TRUE(tracked.Begin().ok());
-  ASSERT_TRUE(WriteAt(draft->path() + "/" + Name(),
+  Tried tried(*this);
+  ASSERT_TRUE(WriteAt(tried.draft->path() + "/" + Name(),
                       PagemapText({.pages_id = 3, .runs = {{PageSize(), 4, kPageInParent}}})));
-  EXPECT_THAT(std::string(tracked.Capture(kGoOn).message()), HasSubstr("is not private"));
+  EXPECT_THAT(std::string(tried.dump.Capture(kGoOn).message()), HasSubstr("is not private"));
   EXPECT_TRUE(tracking_.given_up);
+}
+
+TEST_F(TrackedDumpTest, WhatIsNotWrittenAgainIsCopiedBeforeItIsStopped) {
+  Take();
+  Take();
+  writer_.Store(At(100), kWorthARound, 2);
+  const Taken third = Take([&] { writer_.Store(At(150), 10, 3); });
+  EXPECT_GE(third.precopied, Bytes{static_cast<int64_t>(kWorthARound * PageSize())});
+  EXPECT_GE(third.fresh, Bytes{static_cast<int64_t>(kWorthARound * PageSize())});
+  EXPECT_EQ(Take([] {}).precopied, Bytes{}) << "so little is copied in one";
+}
+
+// They are protected by then: it would be said of them that they are as in the last image.
+TEST_F(TrackedDumpTest, WhatWasNotCopiedAfterAllIsCopiedWhenItIsStopped) {
+  Take();
+  Take();
+  writer_.Store(At(100), kWorthARound, 2);
+  called_off_ = [] { return true; };
+  EXPECT_EQ(Take([] {}).precopied, Bytes{});
+}
+
+TEST_F(TrackedDumpTest, WhatItGivesAwayWhileItIsCopied) {
+  Take();
+  Take();
+  writer_.Store(At(100), kWorthARound, 2);
+  called_off_ = [this, once = false]() mutable {
+    if (std::exchange(once, true)) return false;
+    writer_.Unmap(At(110), 20);
+    writer_.Drop(At(200), 20);
+    writer_.Hide(At(300), 20);
+    writer_.Store(writer_.MapAt(At(400), 20), 10, 4);
+    return false;
+  };
+  EXPECT_GT(Take([] {}).precopied, Bytes{});
+}
+
+TEST_F(TrackedDumpTest, OneThatWritesAllOfItAgainIsCopiedInOneForAWhile) {
+  Take();
+  Take();
+  for (int i = 0; i < 10; ++i) {
+    writer_.Store(At(100), kWorthARound, 2);
+    const bool precopied = Take([&] { writer_.Store(At(100), kWorthARound, 3); }).precopied > Bytes{};
+    EXPECT_EQ(precopied, i == 0 || i == 9) << i;
+  }
 }
 
 TEST(CapturedPages, WhatThereIsNoRoomForIsInAFile) {
@@ -458,6 +585,21 @@ TEST(CapturedPages, APageThatIsGoneIsAnError) {
   writer.Unmap(at, 4);
   auto captured = CapturedPages::Make(0, testing::TempDir()).value();
   EXPECT_TRUE(absl::IsInternal(captured.Take(writer.pid(), {{at, 4, kPagePresent}}, kGoOn)));
+}
+
+TEST(CapturedPages, OrIsTold) {
+  Writer writer;
+  const uint64_t at = writer.Map(4);
+  writer.Store(at, 4, 7);
+  writer.Unmap(at + PageSize(), 2);
+  auto captured = CapturedPages::Make(0, testing::TempDir()).value();
+  std::vector<PageRun> unread;
+  ASSERT_TRUE(captured.Take(writer.pid(), {{at, 4, kPagePresent}}, kGoOn, &unread).ok());
+  EXPECT_THAT(unread, ElementsAre(PageRun{at + PageSize(), 2, kPagePresent}));
+  uint64_t last = 0;
+  ASSERT_EQ(captured.bytes(), 4 * PageSize());
+  ASSERT_TRUE(captured.Read(3 * PageSize(), sizeof last, reinterpret_cast<char*>(&last)).ok());
+  EXPECT_EQ(last, 7u);
 }
 
 }  // namespace

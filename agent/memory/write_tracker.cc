@@ -50,7 +50,10 @@ absl::StatusOr<UniqueFd> OpenPagemap(pid_t pid) {
 // One area of a process at a time.
 class Scan {
  public:
-  explicit Scan(UniqueFd pagemap) : pagemap_(std::move(pagemap)), regions_(kRegionsAtOnce) {}
+  Scan(UniqueFd pagemap, bool only_written)
+      : pagemap_(std::move(pagemap)),
+        all_of_(only_written ? kZero | kWritten : kZero),
+        regions_(kRegionsAtOnce) {}
 
   // Calls `found` with each region of pages that there are. Returns an errno: EPERM of kOnlyTracked says that
   // the area is not registered, and that nothing has been done.
@@ -62,7 +65,8 @@ class Scan {
       request.end = area.end;
       request.regions = reinterpret_cast<uint64_t>(regions_.data());
       request.most_regions = regions_.size();
-      request.inverted = request.all_of = kZero;
+      request.inverted = kZero;
+      request.all_of = all_of_;
       // Without this, empty places are protected as well, and look like swapped pages.
       request.any_of = kPresent | kSwapped;
       request.told = kTracked | kWritten | kSwapped | guard_;
@@ -85,6 +89,7 @@ class Scan {
 
  private:
   const UniqueFd pagemap_;
+  const uint64_t all_of_;
   std::vector<Region> regions_;
   uint64_t guard_ = kGuard;
 };
@@ -119,7 +124,7 @@ absl::StatusOr<WriteTracker> WriteTracker::Make(pid_t pid, UniqueFd userfaultfd)
 absl::StatusOr<WriteTracker::Count> WriteTracker::CountPages() const {
   SIDING_ASSIGN_OR_RETURN(const ProcessMaps maps, ReadMaps(pid_));
   SIDING_ASSIGN_OR_RETURN(UniqueFd pagemap, OpenPagemap(pid_));
-  Scan scan(std::move(pagemap));
+  Scan scan(std::move(pagemap), false);
   Count count;
   for (const MemoryArea& area : maps.areas) {
     // It may have gone meanwhile.
@@ -149,10 +154,10 @@ bool WriteTracker::Register(const MemoryArea& area) const {
   return false;
 }
 
-absl::Status WriteTracker::Protect(const std::vector<MemoryArea>& areas,
+absl::Status WriteTracker::Protect(const std::vector<MemoryArea>& areas, bool only_written,
                                    const std::function<void(const PageRun&)>& found) const {
   SIDING_ASSIGN_OR_RETURN(UniqueFd pagemap, OpenPagemap(pid_));
-  Scan scan(std::move(pagemap));
+  Scan scan(std::move(pagemap), only_written);
   const auto tell = [&](const Region& region) { found(RunOf(region)); };
   for (const MemoryArea& area : areas) {
     int error = scan(area, kProtect | kOnlyTracked, tell);
@@ -164,20 +169,32 @@ absl::Status WriteTracker::Protect(const std::vector<MemoryArea>& areas,
 
 absl::StatusOr<WriteTracker::Lap> WriteTracker::NextLap() {
   SIDING_ASSIGN_OR_RETURN(ProcessMaps maps, ReadMaps(pid_));
-  Lap lap{std::move(maps.areas), {}, maps.has_aio};
-  SIDING_RETURN_IF_ERROR(Protect(lap.areas, [&](const PageRun& run) {
-    PageRun* const last = lap.pages.empty() ? nullptr : &lap.pages.back();
-    if (last != nullptr && last->flags == run.flags && last->end() == run.address)
-      last->pages += run.pages;
-    else
-      lap.pages.push_back(run);
-  }));
+  Lap lap{std::move(maps.areas), {}, maps.has_ring};
+  SIDING_RETURN_IF_ERROR(Protect(lap.areas, false, [&](const PageRun& run) { Append(run, lap.pages); }));
   return lap;
+}
+
+absl::StatusOr<std::vector<PageRun>> WriteTracker::NextWritten() {
+  SIDING_ASSIGN_OR_RETURN(const ProcessMaps maps, ReadMaps(pid_));
+  if (maps.has_ring) return absl::UnimplementedError("what the kernel writes by a ring is not seen");
+  std::vector<PageRun> written;
+  SIDING_RETURN_IF_ERROR(Protect(maps.areas, true, [&](const PageRun& run) { Append(run, written); }));
+  return written;
+}
+
+absl::StatusOr<uint64_t> WriteTracker::CountWritten() const {
+  SIDING_ASSIGN_OR_RETURN(const ProcessMaps maps, ReadMaps(pid_));
+  SIDING_ASSIGN_OR_RETURN(UniqueFd pagemap, OpenPagemap(pid_));
+  Scan scan(std::move(pagemap), true);
+  uint64_t pages = 0;
+  for (const MemoryArea& area : maps.areas)
+    scan(area, 0, [&](const Region& region) { pages += RunOf(region).pages; });
+  return pages;
 }
 
 bool WriteTracker::SkipLap() {
   const auto maps = ReadMaps(pid_);
-  return maps.ok() && !maps->has_aio && Protect(maps->areas, [](const PageRun&) {}).ok();
+  return maps.ok() && !maps->has_ring && Protect(maps->areas, false, [](const PageRun&) {}).ok();
 }
 
 }  // namespace siding

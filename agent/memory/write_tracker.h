@@ -51,14 +51,19 @@ class WriteTracker {
   // stopped: to register a mapping that is being changed breaks the process. An error: what comes later is
   // not known either, and this is to be thrown away.
   absl::StatusOr<Lap> NextLap();
-  // The same, for one whose pages nobody wants to know. False: it is to be thrown away.
+  // The same, of the pages only that may have been written, with no word of the others, and in less time
+  // where these are few. An error as well if it has such a ring.
+  absl::StatusOr<std::vector<PageRun>> NextWritten();
+  // How many that would be. It may run.
+  absl::StatusOr<uint64_t> CountWritten() const;
+  // The next lap of one whose pages nobody wants to know. False: it is to be thrown away.
   bool SkipLap();
 
  private:
   WriteTracker(pid_t pid, UniqueFd userfaultfd) : pid_(pid), userfaultfd_(std::move(userfaultfd)) {}
   // False: it cannot be.
   bool Register(const MemoryArea& area) const;
-  absl::Status Protect(const std::vector<MemoryArea>& areas,
+  absl::Status Protect(const std::vector<MemoryArea>& areas, bool only_written,
                        const std::function<void(const PageRun&)>& found) const;
 
   pid_t pid_;

@@ -59,6 +59,7 @@ class Writer {
     return Do({'r', at, pages * PageSize(), new_pages * PageSize(), to});
   }
   void Drop(uint64_t at, uint64_t pages) { Do({'d', at, pages * PageSize()}); }
+  void NoFork(uint64_t at, uint64_t pages) { Do({'n', at, pages * PageSize()}); }
   void Hide(uint64_t at, uint64_t pages) { Do({'h', at, pages * PageSize()}); }
   // Of so many pages each.
   void Store(uint64_t at, uint64_t pages, uint64_t value) { Do({'s', at, pages * PageSize(), value}); }
@@ -131,6 +132,9 @@ class Writer {
           break;
         case 'd':
           madvise(at, order.b, MADV_DONTNEED);
+          break;
+        case 'n':
+          madvise(at, order.b, MADV_DONTFORK);
           break;
         case 'h':
           mprotect(at, order.b, PROT_NONE);

@@ -64,7 +64,7 @@ class NamesTest : public HostTest {
   // In the place of what the patch has made of it.
   void CriuSays(const std::string& name) {
     std::string criu = *ReadFile(*FindCriu(""));
-    const std::string said = "files-as-user-10";
+    const std::string said = "files-as-user-11";
     ASSERT_EQ(name.size(), said.size());
     for (size_t at = 0; (at = criu.find(said, at)) != std::string::npos;) criu.replace(at, said.size(), name);
     criu_ = folder_ + "/criu";

@@ -20,7 +20,7 @@ class Increments(ClusterCase):
     point = "agent.dump.sharing"  # of the second image
     nodes = ("machine1",)
     nth, held = 1, False  # which time that it gets there; at the first, without being asked to
-    uid, shared, options = None, (), ()
+    uid, words, options = None, (), ()
 
     def make_cluster(self):
         cluster = Machines(self.nodes, self.slots, policy=self.policy)
@@ -39,7 +39,7 @@ class Increments(ClusterCase):
         self.wait_counting(self.job)
 
     def command(self, gate):
-        return jobs.command(self.cluster.dir, "table", jobs.TABLE, gate, MIB, *self.shared)
+        return jobs.command(self.cluster.dir, "table", jobs.TABLE, gate, MIB, *self.words)
 
     def runs_on(self):
         path = self.outputs() / f"{self.job}.0"
@@ -98,7 +98,7 @@ class SharedPages(Increments):
         self.wait_nothing_is_left()
         self.runs_on()
         after = self.checkpoint()
-        if not self.shared:  # to criu shared memory is another one after a restore
+        if "--shared" not in self.words:  # to criu shared memory is another one after a restore
             self.assert_new_is_little(after)  # beside the image that it was restored from
         self.lose_the_machine()
         self.assert_counted(self.job)
@@ -119,7 +119,7 @@ class OfAnotherUser(SharedPages):
 
 
 class OfSharedMemory(SharedPages):
-    shared = ("--shared",)
+    words = ("--shared",)
 
 
 # Far more than a test takes: it makes each checkpoint by hand.
@@ -140,6 +140,19 @@ class Tracked(SharedPages):
 
 class TrackedOfAnotherUser(Tracked):
     uid = 1
+
+
+class TrackedBusy(Increments):
+    """It writes so much that most of it is copied before it is stopped."""
+
+    options, words = TRACKED, ("--busy",)
+
+    def test_the_last_of_a_row_brings_it_back(self):
+        for _ in range(4):
+            self.checkpoint()
+        self.assertRegex(self.log(), r" [1-9][\d.]* MiB was copied while they ran")
+        self.lose_the_machine()
+        self.assert_counted(self.job)
 
 
 class TrackedWhateverItDoes(Increments):
@@ -194,6 +207,23 @@ class HalfShared(HalfMade, Increments):
         self.hold.touch()
         self.cluster.wait_state(self.job, "done")
         self.assert_counted(self.job)
+
+
+class HalfStopped(HalfMade, Increments):
+    """The agent itself has stopped all threads of the job, for a moment."""
+
+    point, words, options, made = "agent.dump.round", ("--busy",), TRACKED, 2
+
+    def test_the_job_may_be_killed_meanwhile(self):
+        self.cluster.ctl("kill", "--no-wait", self.job)
+        self.hold.touch()
+        self.cluster.wait_state(self.job, "cancelled")
+
+
+class HalfPrecopied(HalfShared):
+    """What it has written is copied, and it runs."""
+
+    point, words, options, made = "agent.dump.precopied", ("--busy",), TRACKED, 2
 
 
 class HalfCaptured(HalfMade, Increments):

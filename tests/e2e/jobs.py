@@ -18,14 +18,15 @@ assert hashlib.sha256(ballast).hexdigest() == before, "memory changed"
 print("done", flush=True)
 """
 
-# A counter that with each number changes one page of a table of MIB, of shared memory if told so, and keeps an account of which number is in which page. At the end all
-# pages are what the account says: a page of another moment would not be.
+# A counter that with each number changes one page of a table of MIB, or many of a quarter of it, of shared memory if told so, and keeps an account of
+# which number is in which page. At the end all pages are what the account says: a page of another moment would not be.
 TABLE = r"""
 import mmap, os, sys, time
 gate, mib = sys.argv[1], int(sys.argv[2])
 pages = mib << 8
 table = mmap.mmap(-1, mib << 20) if "--shared" in sys.argv else bytearray(mib << 20)
 account = [0] * pages
+each, of = (32, pages // 4) if "--busy" in sys.argv else (1, pages)
 def page_of(number):
     return number.to_bytes(8, "little") * 512
 for page in range(pages):  # one that is zero has no place in an image
@@ -34,9 +35,9 @@ for page in range(pages):  # one that is zero has no place in an image
 i, last = 0, False
 while not last:
     last = os.path.exists(gate)
-    page = i * 7919 % pages
-    account[page] = pages + i
-    table[page << 12:(page + 1) << 12] = page_of(pages + i)
+    for page in ((i * each + k) * 7919 % of for k in range(each)):
+        account[page] = pages + i
+        table[page << 12:(page + 1) << 12] = page_of(pages + i)
     print(f"{i}\n", end="", flush=True)
     i += 1
     time.sleep(0.02)

@@ -39,6 +39,8 @@ std::string Nodes(const google::protobuf::RepeatedPtrField<std::string>& nodes) 
   return nodes.empty() ? "-" : absl::StrJoin(nodes, ",");
 }
 
+std::string DurationOrNone(int64_t us) { return us > 0 ? FormatDuration(Duration(us)) : "-"; }
+
 std::string Seconds(double node_seconds) { return absl::StrFormat("%.1f", node_seconds); }
 
 std::string Rates(const v1::Rate& rate) {
@@ -357,12 +359,12 @@ std::string NodesTable(const v1::ListNodesResponse& nodes, const Style& style) {
 
 std::string CheckpointsTable(const v1::ListCheckpointsResponse& checkpoints, const Style& style) {
   std::vector<std::vector<std::string>> rows = {
-      {"CHECKPOINT", "JOB", "STATE", "TIER", "SIZE", "NEW", "MADE", "STOPPED", "NODES", "NOTE"}};
+      {"CHECKPOINT", "JOB", "STATE", "TIER", "SIZE", "NEW", "MADE", "STOPPED", "TOOK", "NODES", "NOTE"}};
   for (const v1::CheckpointInfo& c : checkpoints.checkpoints()) {
     rows.push_back(
         {c.id(), absl::StrCat(c.job()), c.state(), TierName(c.tier()), FormatBytes(Bytes{c.bytes()}),
          c.new_bytes() > 0 ? FormatBytes(Bytes{c.new_bytes()}) : "-", Relative(c.created_us(), style.now),
-         c.stopped_us() > 0 ? FormatDuration(Duration(c.stopped_us())) : "-", Nodes(c.nodes()), c.note()});
+         DurationOrNone(c.stopped_us()), DurationOrNone(c.took_us()), Nodes(c.nodes()), c.note()});
   }
   return Table(rows, style);
 }

@@ -33,5 +33,90 @@ TEST(CheckpointInterval, IsTheMeanTimeIfFailuresComeFasterThanCheckpoints) {
   EXPECT_EQ(CheckpointInterval(100s, 50s), 50s);
 }
 
+// An image of 40 MB every time, which stops its job for 50 ms and counts after 2 s.
+IntervalTerms Terms() {
+  IntervalTerms terms;
+  terms.cost = {.stop = 50ms, .written = Bytes{40'000'000}, .takes = 2s, .longest = 2s};
+  return terms;
+}
+
+TEST(ChooseInterval, NobodyAsks) { EXPECT_EQ(ChooseInterval(Terms()), ChosenInterval()); }
+
+TEST(ChooseInterval, OnlyTheStopCostsTheJobAnything) {
+  IntervalTerms terms = Terms();
+  terms.mean_time_to_failure = 1000000s;
+  // Of computing between two images; the job computes while one is written, too.
+  EXPECT_EQ(ChooseInterval(terms).interval, CheckpointInterval(50ms, 1000000s) - (2s - 50ms));
+}
+
+TEST(ChooseInterval, WhatIsLostIncludesTwoImagesBeingWritten) {
+  IntervalTerms terms = Terms();
+  terms.most_lost = 60s;
+  EXPECT_EQ(ChooseInterval(terms).interval, 56s);
+}
+
+TEST(ChooseInterval, SomeImagesTakeLongerThanMost) {
+  IntervalTerms terms = Terms();
+  terms.cost.longest = 20s;
+  terms.most_lost = 60s;
+  EXPECT_EQ(ChooseInterval(terms).interval, 20s);
+  terms.most_lost = 40s;
+  EXPECT_EQ(ChooseInterval(terms), (ChosenInterval{10s, ChosenInterval::Bound::kTime}));
+}
+
+TEST(ChooseInterval, TheShorterOfTwoWishesCounts) {
+  IntervalTerms terms = Terms();
+  terms.most_lost = 60s;
+  terms.mean_time_to_failure = 1000000s;
+  EXPECT_EQ(ChooseInterval(terms).interval, 56s);
+  terms.mean_time_to_failure = 1000s;
+  EXPECT_LT(ChooseInterval(terms).interval, 56s);
+}
+
+TEST(ChooseInterval, AtMostHalfOfTheTimeAnImageIsWritten) {
+  IntervalTerms terms = Terms();
+  terms.most_lost = 1s;
+  EXPECT_EQ(ChooseInterval(terms), (ChosenInterval{2s, ChosenInterval::Bound::kTime}));
+}
+
+TEST(ChooseInterval, IsNoLessThanASecond) {
+  IntervalTerms terms = Terms();
+  terms.cost.takes = terms.cost.longest = 60ms;
+  terms.most_lost = 100ms;
+  EXPECT_EQ(ChooseInterval(terms).interval, 1s);
+}
+
+TEST(ChooseInterval, ItStandsStillForNoLongerThanItMay) {
+  IntervalTerms terms = Terms();
+  terms.cost.stop = 2s;
+  terms.most_lost = 10s;
+  terms.most_stopped = 0.05;  // 2 s of 40, in which one is written for 2 s
+  EXPECT_EQ(ChooseInterval(terms), (ChosenInterval{38s, ChosenInterval::Bound::kStop}));
+}
+
+TEST(ChooseInterval, WhereFailuresAreFrequentItMayStandStillForLonger) {
+  IntervalTerms terms = Terms();
+  terms.cost.stop = 2s;
+  terms.most_lost = 10s;
+  terms.most_stopped = 0.05;
+  terms.mean_time_to_failure = 100s;
+  EXPECT_EQ(ChooseInterval(terms).interval, CheckpointInterval(2s, 100s));
+}
+
+TEST(ChooseInterval, ForFailuresAsMuchIsWrittenAsIsWorthIt) {
+  IntervalTerms terms = Terms();
+  terms.mean_time_to_failure = 1000s;
+  const ChosenInterval free = ChooseInterval(terms);
+  terms.bytes_per_second = 1;
+  EXPECT_EQ(ChooseInterval(terms), free);
+}
+
+TEST(ChooseInterval, NoMoreIsWrittenThanMayBe) {
+  IntervalTerms terms = Terms();
+  terms.most_lost = 10s;
+  terms.bytes_per_second = 1e6;  // an image every 40 s, the 2 s included that one takes
+  EXPECT_EQ(ChooseInterval(terms), (ChosenInterval{38s, ChosenInterval::Bound::kBandwidth}));
+}
+
 }  // namespace
 }  // namespace siding

@@ -36,6 +36,7 @@ struct JobMoved {
   CheckpointId checkpoint;      // kPlace, kRestored (restore from), kOrderDump, kCommit
   Tier tier = Tier::kShared;    // kOrderDump
   bool keep_running = false;    // kOrderDump, kOrderSave
+  bool others_follow = false;   // kOrderDump, if it keeps running: it is checkpointed on schedule
   bool through_ram = false;     // kOrderSuspend: to be dumped into `tier` then; kOrderDump: this is that
   bool for_good = false;        // kOrderKill: cancel, instead of back to the queue
   bool over_limit = false;      // kOrderKill: its time is over, so it has failed
@@ -141,6 +142,7 @@ struct JobsForgotten {
 struct JournalRestored {
   int64_t copied = 0;  // the last event before
   JobId last_job;      // no number up to this one is given again
+  int orders = 1000;   // so many numbers of orders and images are not given again, of each job
 };
 
 // The time of an on-demand job is over, and by the policy it makes way like a batch job from then on.

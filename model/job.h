@@ -132,7 +132,7 @@ struct JobSpec {
   Duration notice{0};  // so long before it is frozen or dumped for others it is told; 0: not
   GpuCollectives gpu_collectives = GpuCollectives::kUnsaid;
   bool allow_io_uring = false;            // else it is kept from it if it may be checkpointed
-  Duration checkpoint_interval{0};        // 0: only when preempted
+  Duration checkpoint_interval{0};        // 0: only when preempted, or as the policy asks
   bool auto_checkpoint_interval = false;  // instead: by what an image costs and how often nodes fail
   bool append_files = false;  // files that were open for appending may have been rotated at a restore
   std::optional<int> max_preemptions;

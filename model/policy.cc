@@ -50,6 +50,17 @@ int Policy::ClassOf(const JobSpec& spec) const {
   return found == classes.end() ? -1 : static_cast<int>(found - classes.begin());
 }
 
+Duration Policy::MostLostWork(const JobSpec& spec) const {
+  const int its = ClassOf(spec);
+  return its < 0 ? most_lost_work : classes[its].most_lost_work.value_or(most_lost_work);
+}
+
+bool Policy::ProtectsSome() const {
+  return most_lost_work > Duration(0) || std::any_of(classes.begin(), classes.end(), [](const JobClass& c) {
+           return c.most_lost_work.value_or(Duration(0)) > Duration(0);
+         });
+}
+
 const OnDemandRule* Policy::RuleFor(const JobSpec& spec) const {
   const auto found = std::find_if(on_demand.begin(), on_demand.end(),
                                   [&](const OnDemandRule& rule) { return rule.match.Matches(spec); });

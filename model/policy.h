@@ -60,6 +60,7 @@ struct JobClass {
   std::optional<int> max_preemptions;
   double loss_weight = 1;  // what a lost node-second of these jobs counts
   std::optional<double> delay_weight;
+  std::optional<Duration> most_lost_work;
 };
 
 // Who may ask for on-demand jobs, and how much. The first rule that matches counts.
@@ -85,9 +86,17 @@ struct Policy {
   Duration expected_hold =
       std::chrono::minutes(10);       // how long a request keeps its nodes, if it does not say
   double node_failures_per_year = 0;  // of one node; for jobs that leave the checkpoint interval to siding
-  int headroom_nodes = 0;             // kept free of batch jobs, for requests to come
-  int budget_steps = 4096;            // resolution of the shared-storage budget
-  int keep_checkpoints = 2;           // per job; older ones are deleted
+  // Jobs that may be checkpointed are saved so often that a kill or a failure loses no more of their work; 0:
+  // as often as they ask for.
+  Duration most_lost_work{0};
+  // What such checkpoints may take, as shares: of the bandwidth of the shared tier, and of the job's time,
+  // for which they stop it.
+  double checkpoint_bandwidth = 0.1;
+  double checkpoint_stops = 0.01;
+  Bytes shared_bandwidth;    // a second: what the shared tier can take in all; 0: as the best node measures
+  int headroom_nodes = 0;    // kept free of batch jobs, for requests to come
+  int budget_steps = 4096;   // resolution of the shared-storage budget
+  int keep_checkpoints = 2;  // per job; older ones are deleted
   Duration keep_failed_images = std::chrono::hours(7 * 24);  // after the job has failed
   WhenLate when_late = WhenLate::kRefuse;
   AfterWalltime after_walltime = AfterWalltime::kEnd;
@@ -110,6 +119,10 @@ struct Policy {
 
   // Index into `classes`, or -1.
   int ClassOf(const JobSpec& spec) const;
+  // `most_lost_work` of its class, or else of all.
+  Duration MostLostWork(const JobSpec& spec) const;
+  // Of any class, or of all.
+  bool ProtectsSome() const;
   // The rule that counts for this submitter, or nullptr.
   const OnDemandRule* RuleFor(const JobSpec& spec) const;
 };

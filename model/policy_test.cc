@@ -41,5 +41,14 @@ TEST(Policy, NamesReadBack) {
   EXPECT_EQ(ParseWhenLate("later").status().message(), "expected refuse, best-effort or queue, got 'later'");
 }
 
+TEST(Policy, AClassMaySayHowMuchWorkIsLost) {
+  Policy policy;
+  policy.most_lost_work = std::chrono::seconds(60);
+  policy.classes = {{.name = "low", .match = {{{"qos", {"low"}}}}, .most_lost_work = Duration(0)},
+                    {.name = "all"}};
+  EXPECT_EQ(policy.MostLostWork(Of("ada", {{"qos", "low"}})), Duration(0));
+  EXPECT_EQ(policy.MostLostWork(Of("ada")), std::chrono::seconds(60));
+}
+
 }  // namespace
 }  // namespace siding

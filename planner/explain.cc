@@ -58,6 +58,13 @@ PlanKeep WithText(PlanKeep keep) {
   return keep;
 }
 
+// From what a job goes on that is ended; "" if from its beginning.
+std::string AboutImage(const JobView& job, const Option& chosen) {
+  if (chosen.method != Method::kKill || !job.way_back) return "";
+  return absl::StrCat(": its image is restored in ", FormatDuration(*job.way_back), ", and ",
+                      FormatDuration(chosen.done_again), " of work is done again");
+}
+
 // Where its image has no room; "" if it could go to the shared tier, or need not be written.
 std::string AboutRoom(const Candidate& candidate, const Option& chosen) {
   const bool has_room =
@@ -73,9 +80,9 @@ std::string AboutRoom(const Candidate& candidate, const Option& chosen) {
 std::string CountNodes(size_t n) { return absl::StrCat(n, n == 1 ? " node" : " nodes"); }
 
 std::string WhyChosen(const Candidate& candidate, const Option& chosen) {
-  std::string text =
-      absl::StrCat("frees ", CountNodes(candidate.job->nodes.size()), " in ",
-                   FormatDuration(chosen.release - chosen.wait), " for ", NodeSeconds(chosen.loss_ms));
+  std::string text = absl::StrCat("frees ", CountNodes(candidate.job->nodes.size()), " in ",
+                                  FormatDuration(chosen.release - chosen.wait), " for ",
+                                  NodeSeconds(chosen.loss_ms), AboutImage(*candidate.job, chosen));
   if (WaitsForMethod(candidate, chosen))
     absl::StrAppend(&text, "; ", AgainAt(candidate, chosen));
   else if (WaitsForImage(candidate, chosen))

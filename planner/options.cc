@@ -130,13 +130,21 @@ class OptionMaker {
       case Method::kKill: {
         // A job that has been restored is taken off its GPUs before it is ended.
         const auto drain = DrainOf(job);
+        const Duration again = DoneAgain(job, arrival_ + wait);
         options.push_back({.method = method,
                            .release = wait + job.kill_grace + (drain ? drain->release : Duration(0)),
                            .wait = wait,
-                           .loss_ms = Loss(job, arrival_ + wait - job.durable_at)});
+                           .loss_ms = Loss(job, again + job.way_back.value_or(Duration(0))),
+                           .done_again = again});
         return;
       }
     }
+  }
+
+  // If it is ended then.
+  static Duration DoneAgain(const JobView& job, Time at) {
+    const Duration since = at - job.durable_at;
+    return job.most_lost > Duration(0) ? std::min(since, job.most_lost) : since;
   }
 
   // All that it holds, but its memory.
@@ -207,7 +215,8 @@ class OptionMaker {
       Option migration = option;
       migration.migrates = true;
       options.push_back(std::move(migration));
-      AddEarly(job, at_once, wait, away, options);
+      const Duration stop = std::min(dump, job.checkpoint_stop.value_or(dump));
+      AddEarly(job, at_once, wait, away - dump + stop, options);
     }
     options.push_back(std::move(option));
   }
@@ -222,7 +231,7 @@ class OptionMaker {
   }
 
   // The image begins to be taken two dump times before the arrival, so that there is time for a second try.
-  void AddEarly(const JobView& job, const Option& checkpoint, Duration wait, Duration dump_and_restore,
+  void AddEarly(const JobView& job, const Option& checkpoint, Duration wait, Duration stop_and_restore,
                 std::vector<Option>& options) const {
     const Duration lead = arrival_ - snapshot_.now;
     if (checkpoint.release > lead) return;
@@ -235,7 +244,7 @@ class OptionMaker {
     option.wait = wait;
     option.before_writing = wait + job.notice;
     option.release = option.before_writing + job.kill_grace;
-    option.loss_ms = Loss(job, dump_and_restore + std::min(lead, 2 * checkpoint.release) + wait);
+    option.loss_ms = Loss(job, stop_and_restore + std::min(lead, 2 * checkpoint.release) + wait);
     options.push_back(std::move(option));
   }
 

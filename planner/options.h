@@ -7,11 +7,12 @@
 // Loss, in node-seconds, with n = the job's nodes (all ranks act in parallel, the slowest counts; medians):
 //   suspend     n * (drain + refill): what is on GPUs goes to the node's RAM and back; without GPUs 0
 //   checkpoint  n * (drain + dump + restore + refill): time in which it computes nothing
-//   early       n * (drain + dump + restore + refill + from the image to the arrival): the image is taken in
+//   early       n * (drain + stop + restore + refill + from the image to the arrival): the image is taken in
 //               advance, while the job runs on; at the arrival it is only ended, and what it did since is
-//               done again
+//               done again. It stands still for as long as it was seen to; else for the whole dump
 //   app         n * grace: the longest that saving may take
-//   kill        n * (arrival - durable_at): work that has to be done again
+//   kill        n * (arrival - durable_at + restore): work that has to be done again, no more than what its
+//               checkpoints on schedule see to, and the way back if it has an image
 //
 // The nodes of a job on GPUs are free as soon as its GPUs are drained, if its memory fits beside the request:
 // it is frozen then, and the image is written from RAM when no request waits for it any more ("through RAM").
@@ -67,6 +68,7 @@ struct Option {
                                   // before the arrival
   int64_t loss_ms = 0;            // node-milliseconds
   int64_t cost_ms = 0;
+  Duration done_again{0};     // kill only: what each of its nodes has to, of `loss`
   Bytes shared_bytes;         // that go to the shared tier, before the arrival if early, else after it
   bool stays_in_ram = false;  // memory is not given back before the deadline
   bool to_local_disk = false;

@@ -355,5 +355,56 @@ TEST(PlannerGpuTest, AGpuWhoseSpeedIsNotKnownIsNotPlannedWith) {
   EXPECT_THAT(plan.kept.at(0).reason, HasSubstr("measured"));
 }
 
+// One that has an image, 12 s old, which is restored in 3 s.
+JobView WithAnImage(MethodSet methods) {
+  JobView job = MakeJob(1, {0}, methods);
+  job.durable_at = kNow - seconds(12);
+  job.way_back = seconds(3);
+  return job;
+}
+
+TEST(PlannerImageTest, AKillCostsTheWayBackAsWell) {
+  const Plan plan = PlanAround(WithAnImage({Method::kKill}));
+  EXPECT_EQ(plan.loss_node_seconds, 15);
+  EXPECT_THAT(
+      plan.steps.at(0).reason,
+      HasSubstr("for 15.0 node-seconds: its image is restored in 3.00s, and 12.0s of work is done again"));
+}
+
+TEST(PlannerImageTest, OfAJobWithoutOneAllThatItDidIsLost) {
+  const Plan plan = PlanAround(MakeJob(1, {0}, {Method::kKill}));
+  EXPECT_EQ(plan.loss_node_seconds, 1000);
+  EXPECT_THAT(plan.steps.at(0).reason, ::testing::Not(HasSubstr("image")));
+}
+
+TEST(PlannerImageTest, OneThatIsFreshEnoughIsNotWrittenAgain) {
+  JobView job = WithAnImage({Method::kCheckpoint, Method::kKill});  // a dump and the way back take 1.7 s
+  job.way_back = milliseconds(500);
+  EXPECT_EQ(PlanAround(job).steps.at(0).method, Method::kCheckpoint);
+  job.durable_at = kNow - seconds(1);
+  EXPECT_EQ(PlanAround(job).steps.at(0).method, Method::kKill);
+}
+
+TEST(PlannerImageTest, OnScheduleTheyAreNoOlderWhenTheRequestArrives) {
+  Snapshot snapshot = MakeSnapshot(1, {WithAnImage({Method::kKill})});
+  snapshot.jobs[0].most_lost = seconds(20);
+  Request request = MakeRequest(1, seconds(660));
+  request.not_before = kNow + seconds(600);
+  EXPECT_EQ(MakePlan(snapshot, request, NoMargin()).loss_node_seconds, 23);
+}
+
+TEST(PlannerImageTest, OneInAdvanceCostsOnlyTheStop) {
+  Snapshot snapshot = MakeSnapshot(1, {MakeJob(1, {0}, {Method::kCheckpoint})});
+  snapshot.jobs[0].can_return_to_its_nodes = false;
+  Request request = MakeRequest(1, milliseconds(602050));  // no time for a dump after its arrival
+  request.not_before = kNow + seconds(600);
+  const double whole = MakePlan(snapshot, request, NoMargin()).loss_node_seconds;
+  snapshot.jobs[0].checkpoint_stop = milliseconds(50);
+  const Plan plan = MakePlan(snapshot, request, NoMargin());
+  ASSERT_EQ(plan.steps.size(), 2);
+  EXPECT_TRUE(plan.steps[0].early);
+  EXPECT_DOUBLE_EQ(whole - plan.loss_node_seconds, 2.1 - 0.05);
+}
+
 }  // namespace
 }  // namespace siding::test

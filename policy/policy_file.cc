@@ -76,7 +76,8 @@ Fields ClassFields(JobClass& c) {
           {"cooldown", SpanOrNone(c.cooldown)},
           {"max_preemptions", WholeOrNone(c.max_preemptions)},
           {"loss_weight", Number(c.loss_weight, 0, kMostWeight)},
-          {"delay_weight", NumberOrNone(c.delay_weight, kMostWeight)}};
+          {"delay_weight", NumberOrNone(c.delay_weight, kMostWeight)},
+          {"most_lost_work", SpanOrNone(c.most_lost_work)}};
 }
 
 Fields RuleFields(OnDemandRule& rule) {
@@ -143,6 +144,10 @@ std::string Words(const JobClass& c) {
   if (c.max_preemptions) absl::StrAppend(&text, "; at most ", *c.max_preemptions, " times");
   if (c.loss_weight != 1) absl::StrAppend(&text, "; losses count ", c.loss_weight, "-fold");
   if (c.delay_weight) absl::StrAppend(&text, "; delays count ", *c.delay_weight, "-fold");
+  if (c.most_lost_work && *c.most_lost_work == Duration(0)) text += "; saved only as they ask";
+  if (c.most_lost_work && *c.most_lost_work > Duration(0))
+    absl::StrAppend(&text, "; saved so often that no more than ", FormatDuration(*c.most_lost_work),
+                    " of work is lost");
   return text;
 }
 
@@ -174,6 +179,10 @@ absl::StatusOr<PolicyFile> ParsePolicyFile(const std::string& text, const std::s
                          {"frozen_node_weight", Number(p.frozen_node_weight, 0, kMostWeight)},
                          {"expected_hold", Span(p.expected_hold)},
                          {"node_failures_per_year", Number(p.node_failures_per_year, 0, 1000)},
+                         {"most_lost_work", Span(p.most_lost_work)},
+                         {"checkpoint_bandwidth", Number(p.checkpoint_bandwidth, 0.001, 0.5)},
+                         {"checkpoint_stops", Number(p.checkpoint_stops, 0.001, 0.5)},
+                         {"shared_bandwidth", Size(p.shared_bandwidth)},
                          {"headroom_nodes", Whole(p.headroom_nodes, 0, 1000000)},
                          {"budget_steps", Whole(p.budget_steps, 1, 10000)},
                          {"keep_checkpoints", Whole(p.keep_checkpoints, 1, 1000)},
@@ -215,6 +224,13 @@ std::string Describe(const Policy& p) {
       "when a deadline cannot be met: ", ToString(p.when_late), "\n");
   if (p.after_walltime == AfterWalltime::kPreemptible)
     text += "on-demand jobs whose walltime is over run on, and make way for others\n";
+  if (p.most_lost_work > Duration(0))
+    absl::StrAppend(&text, "jobs that may be checkpointed are saved so often that no more than ",
+                    FormatDuration(p.most_lost_work), " of work is lost\n");
+  if (p.ProtectsSome())
+    absl::StrAppend(&text, "such checkpoints take no more than ", p.checkpoint_bandwidth * 100,
+                    " % of the shared tier's bandwidth, and stop a job for no more than ",
+                    p.checkpoint_stops * 100, " % of its time\n");
   if (p.headroom_nodes > 0) absl::StrAppend(&text, p.headroom_nodes, " nodes are kept free of batch jobs\n");
   for (size_t i = 0; i < p.classes.size(); ++i)
     absl::StrAppend(&text, NameOf(p.classes[i], i), ": ", Words(p.classes[i]), "\n");

@@ -12,6 +12,7 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 std::string ErrorOf(const std::string& text) {
   return std::string(ParsePolicyFile(text, "p.yaml").status().message());
@@ -32,6 +33,10 @@ delay_weight: 0.5
 unused_node_weight: 0.25
 frozen_node_weight: 0.75
 node_failures_per_year: 0.5
+most_lost_work: 1m
+checkpoint_bandwidth: 0.25
+checkpoint_stops: 0.02
+shared_bandwidth: 40GiB
 expected_hold: 20m
 headroom_nodes: 2
 budget_steps: 32
@@ -56,6 +61,7 @@ classes:
   max_preemptions: 9
   loss_weight: 0.1
   delay_weight: 2
+  most_lost_work: 0s
 on_demand:
 - match: {account: lab}
   max_nodes: 8
@@ -73,6 +79,10 @@ on_demand:
   EXPECT_EQ(p.unused_node_weight, 0.25);
   EXPECT_EQ(p.frozen_node_weight, 0.75);
   EXPECT_EQ(p.node_failures_per_year, 0.5);
+  EXPECT_EQ(p.most_lost_work, 1min);
+  EXPECT_EQ(p.checkpoint_bandwidth, 0.25);
+  EXPECT_EQ(p.checkpoint_stops, 0.02);
+  EXPECT_EQ(p.shared_bandwidth, Bytes{40LL << 30});
   EXPECT_EQ(p.expected_hold, 20min);
   EXPECT_EQ(p.headroom_nodes, 2);
   EXPECT_EQ(p.budget_steps, 32);
@@ -88,10 +98,27 @@ on_demand:
   EXPECT_EQ(p.classes[0].max_preemptions, 9);
   EXPECT_EQ(p.classes[0].loss_weight, 0.1);
   EXPECT_EQ(p.classes[0].delay_weight, 2);
+  EXPECT_EQ(p.classes[0].most_lost_work, Duration(0));
   ASSERT_EQ(p.on_demand.size(), 2u);
   EXPECT_EQ(p.on_demand[0].max_nodes, 8);
   EXPECT_FALSE(p.on_demand[1].allowed);
   EXPECT_THAT(file->warnings, IsEmpty());
+}
+
+TEST(PolicyFile, CheckpointsGetAPartOfTheBandwidth) {
+  EXPECT_THAT(ErrorOf("checkpoint_bandwidth: 10\n"), HasSubstr("p.yaml:1: checkpoint_bandwidth: expected"));
+  EXPECT_THAT(ErrorOf("checkpoint_bandwidth: 0\n"), HasSubstr("expected"));
+}
+
+TEST(PolicyFile, SaysWhatProtectionMayCost) {
+  const auto said = [](const std::string& text) { return Describe(ParsePolicyFile(text, "p.yaml")->policy); };
+  const char* const bounds =
+      "such checkpoints take no more than 10 % of the shared tier's bandwidth, and stop a job for no more "
+      "than 5 % "
+      "of its time\n";
+  EXPECT_THAT(said("most_lost_work: 1m\n"), HasSubstr(bounds));
+  EXPECT_THAT(said("classes:\n- most_lost_work: 1m\n"), HasSubstr(bounds));
+  EXPECT_THAT(said("most_lost_work: 0s\n"), Not(HasSubstr(bounds)));
 }
 
 TEST(PolicyFile, AnEmptyFileIsTheDefaults) { EXPECT_EQ(ErrorOf(""), ""); }

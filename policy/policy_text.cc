@@ -107,6 +107,7 @@ class Writer {
     Put("max_preemptions", c.max_preemptions);
     Put("loss_weight", c.loss_weight);
     Put("delay_weight", c.delay_weight);
+    Put("most_lost_work", c.most_lost_work);
   }
   void PutItem(const OnDemandRule& rule) {
     Put("match", rule.match);
@@ -146,6 +147,10 @@ std::string ToYaml(const Policy& p) {
   writer.Put("frozen_node_weight", p.frozen_node_weight);
   writer.Put("expected_hold", p.expected_hold);
   writer.Put("node_failures_per_year", p.node_failures_per_year);
+  writer.Put("most_lost_work", p.most_lost_work);
+  writer.Put("checkpoint_bandwidth", p.checkpoint_bandwidth);
+  writer.Put("checkpoint_stops", p.checkpoint_stops);
+  writer.Put("shared_bandwidth", p.shared_bandwidth);
   writer.Put("headroom_nodes", p.headroom_nodes);
   writer.PutText("when_late", ToString(p.when_late));
   writer.PutText("after_walltime", ToString(p.after_walltime));

@@ -38,6 +38,10 @@ unused_node_weight: 0
 frozen_node_weight: 0
 expected_hold: 10m
 node_failures_per_year: 0
+most_lost_work: 0s
+checkpoint_bandwidth: 0.1
+checkpoint_stops: 0.01
+shared_bandwidth: 0
 headroom_nodes: 0
 when_late: refuse
 after_walltime: end

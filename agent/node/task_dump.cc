@@ -60,9 +60,11 @@ void Task::DoDump(v1::ToAgent command) {
     const bool on_its_tier = record.base().tier() == command.dump().tier();
     if (on_its_tier && !record.base().checkpoint().empty())
       plan.base = ImageKey{CheckpointId(record.base().checkpoint()), id_.rank};
-    const bool has_interval = spec.checkpoint_interval_us() > 0 || spec.auto_checkpoint_interval();
+    // A controller of an earlier version does not say so.
+    const bool others_follow = command.dump().others_follow() || spec.checkpoint_interval_us() > 0 ||
+                               spec.auto_checkpoint_interval();
     // A rehearsal needs the whole image, while the task is frozen.
-    if (has_interval && !IsToBeRehearsed(record, command.dump())) plan.tracking = &tracking_;
+    if (others_follow && !IsToBeRehearsed(record, command.dump())) plan.tracking = &tracking_;
     plan.commit_patience = CommitPatience(spec.nodes(), plan.keep_running);
     plan.user = host_.UserFor(spec);
     if (!spec.command_checksum().empty()) plan.metadata[kMetadataCommand] = spec.command_checksum();

@@ -327,6 +327,7 @@ v1::CheckpointInfo ShowCheckpoint(const CheckpointRecord& checkpoint) {
   view.set_state(ToString(checkpoint.state));
   view.set_note(checkpoint.note);
   view.set_stopped_us(checkpoint.stopped.count());
+  view.set_took_us(checkpoint.took.count());
   return view;
 }
 

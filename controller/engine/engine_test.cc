@@ -374,6 +374,7 @@ TEST_F(EngineTest, AnIntervalLeftToSidingFollowsFromCostAndFailures) {
   policy_.node_failures_per_year = 100;  // every 88 hours; an image of 1 s is then worth it every 13 minutes
   StartController();
   cluster_.memory = 1'000'000'000;
+  cluster_.stopped = 1s;
   AddNodes({"a"});
   JobSpec spec = Batch();
   spec.auto_checkpoint_interval = true;

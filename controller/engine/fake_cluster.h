@@ -264,6 +264,7 @@ class FakeCluster final : public AgentLink {
   int64_t local_disk_free = 100LL << 30, shared_disk_free = 100LL << 30;  // as every node says
   int64_t gpu_memory = 0;                                                 // of every task on GPUs
   int64_t gpu_lock_us = 0;                                                // that every task expects
+  std::string cannot_checkpoint;  // why, of every task; empty: it can be
   // Of a manager's task, as it is reported first.
   v1::TaskPhase managed_phase = v1::RUNNING;
 
@@ -296,6 +297,7 @@ class FakeCluster final : public AgentLink {
     *report.mutable_task() = command.task();
     report.set_memory(memory);
     report.set_cannot_drain(cannot_drain);
+    report.set_cannot_checkpoint(cannot_checkpoint);
     report.set_timer(timer);
     report.set_gpu_lock_us(gpu_lock_us);
     report.clear_op();

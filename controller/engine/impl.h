@@ -87,9 +87,10 @@ struct EngineState {
 struct Deciders {
   explicit Deciders(const Context& c)
       : recovery(c),
-        planning(c),
+        schedule(c),
+        planning(c, schedule),
         quota(c),
-        checkpoints(c, quota),
+        checkpoints(c, quota, schedule),
         watch(c, planning),
         requests(c, recovery, planning, watch, checkpoints),
         admission(c, planning, requests),
@@ -106,6 +107,7 @@ struct Deciders {
         returns(c, recovery, planning, admission, batch, way_backs) {}
 
   Recovery recovery;
+  CheckpointSchedule schedule;
   Planning planning;
   ImageQuota quota;
   Checkpoints checkpoints;

@@ -139,9 +139,10 @@ void Engine::Impl::Tick() {
   agenda.next_tick.clear();
   for (const auto& [id, job] : state_.state.unfinished) {
     if (decide_.hand.WithdrawLate(*job) || job->state != JobState::kRunning ||
-        decide_.walltime.EndOverdue(*job) || decide_.checkpoints.CheckpointOnSchedule(*job))
+        decide_.walltime.EndOverdue(*job))
       agenda.jobs.insert(id);
   }
+  for (const JobId id : decide_.checkpoints.CheckpointOnSchedule()) agenda.jobs.insert(id);
   observe_.faults.EndPauses();
   decide_.recovery.RegainMethods();
   observe_.copy.HoldBack();

@@ -38,10 +38,7 @@ class FinishedBehind(ClusterCase):
         return (self.outputs() / f"{self.job}.0").read_text().count("\n")
 
     def runs_on(self):
-        self.wait_counting(self.job, lines=self.lines() + 20)
-
-    def checkpoints(self):
-        return {c["id"]: c for c in self.cluster.ctl("checkpoints", "list").get("checkpoints", [])}
+        self.wait_goes_on(self.job)
 
     def finish(self):
         self.let_go()

@@ -68,6 +68,16 @@ class ClusterCase(WithCluster):
                  lambda: path.exists() and path.read_text().count("\n") >= lines)
         wait_for(f"the controller to know that job {job} runs", lambda: self.cluster.job(job)["state"] not in ("pending", "starting"))
 
+    def wait_goes_on(self, job):
+        """Waits until the job has done something since now."""
+        path = self.outputs() / f"{job}.0"
+        self.wait_counting(job, lines=path.read_text().count("\n") + 20)
+
+    def checkpoints(self, *states):
+        """By id, as the controller shows them: in these states; unsaid: in any."""
+        listed = self.cluster.ctl("checkpoints", "list").get("checkpoints", [])
+        return {c["id"]: c for c in listed if not states or c["state"] in states}
+
     def end_alone(self, job):
         """Opens its gate and waits for the end of its work, without asking the controller."""
         self.open_gate(job)

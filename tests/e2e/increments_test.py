@@ -42,19 +42,15 @@ class Increments(ClusterCase):
         return jobs.command(self.cluster.dir, "table", jobs.TABLE, gate, MIB, *self.words)
 
     def runs_on(self):
-        path = self.outputs() / f"{self.job}.0"
-        self.wait_counting(self.job, lines=path.read_text().count("\n") + 20)
+        self.wait_goes_on(self.job)
 
     def checkpoint(self):
         """Makes one and returns it as `checkpoints list` shows it."""
         self.runs_on()
-        before = set(self.checkpoints())
+        before = set(self.checkpoints("good"))
         self.cluster.ctl("checkpoint", self.job)
-        made, = [c for c in self.checkpoints().values() if c["id"] not in before]
+        made, = [c for c in self.checkpoints("good").values() if c["id"] not in before]
         return made
-
-    def checkpoints(self):
-        return {c["id"]: c for c in self.cluster.ctl("checkpoints", "list").get("checkpoints", []) if c["state"] == "good"}
 
     def count(self, kind):
         return [e["kind"] for e in self.cluster.events(self.job)].count(kind)
@@ -107,9 +103,9 @@ class SharedPages(Increments):
         bases = [self.checkpoint()["id"] for _ in range(2)]
         last = self.checkpoint()
         for base in bases:
-            if base in self.checkpoints():
+            if base in self.checkpoints("good"):
                 self.cluster.ctl("checkpoints", "delete", base)
-        self.assertEqual(set(self.checkpoints()), {last["id"]})
+        self.assertEqual(set(self.checkpoints("good")), {last["id"]})
         self.lose_the_machine()
         self.assert_counted(self.job)
 
@@ -190,9 +186,9 @@ class HalfMade:
         self.hold.touch()
         self.cluster.start_agent("machine1")
         wait_for("it to be dumped again", lambda: self.count("continued") == self.made + 1)
-        newest = max(self.checkpoints().values(), key=lambda c: int(c["created_us"]))
+        newest = max(self.checkpoints("good").values(), key=lambda c: int(c["created_us"]))
         self.assert_new_is_little(newest)
-        for checkpoint in self.checkpoints():
+        for checkpoint in self.checkpoints("good"):
             self.assertTrue(self.cluster.ctl("checkpoints", "verify", checkpoint)["good"])
         self.assert_counted(self.job)
 

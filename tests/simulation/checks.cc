@@ -35,6 +35,7 @@ const JobRecord* Checks::Find(JobId id) const {
 
 void Checks::OnEvent(const Event& event) {
   if (const auto* changed = std::get_if<CheckpointChanged>(&event.body)) {
+    if (changed->state == CheckpointState::kGone) gone_.insert(changed->checkpoint);
     CheckRestorable(event, *changed);
     CheckDamaged(event, *changed);
     CheckRefused(event, *changed);
@@ -62,6 +63,8 @@ void Checks::PutBack(const std::function<void()>& put_back) {
     lost_checkpoints_.insert(id);
     if (!IsOnDisk(checkpoint.state)) excused_.insert(id);
   }
+  excused_.merge(gone_);
+  gone_.clear();
   old_starts_ = starts_;
   put_back();
   for (const auto& [id, checkpoint] : recorded_.checkpoints) {
@@ -239,6 +242,7 @@ void Checks::OnImage(const ImageName& name) {
 void Checks::OnDelete(const ImageName& name) {
   const auto found = recorded_.checkpoints.find(CheckpointId(name.checkpoint));
   if (excused_.contains(CheckpointId(name.checkpoint))) return;  // by an order of before
+  if (gone_.contains(CheckpointId(name.checkpoint))) return;     // and may be forgotten
   if (found == recorded_.checkpoints.end() || found->second.state == CheckpointState::kGood ||
       found->second.state == CheckpointState::kBeingMade)
     lab_.trace.Violate(absl::StrCat("image ", ToString(name), " is deleted, and its checkpoint is not"));

@@ -82,7 +82,7 @@ class Checks {
   std::set<std::pair<JobId, int>> old_starts_;  // those of before a copy was put back
   // Since the copy that was put back: what was started and dumped, and which images need not exist any more.
   std::set<std::pair<JobId, int>> lost_starts_;
-  std::set<CheckpointId> lost_checkpoints_, excused_;
+  std::set<CheckpointId> lost_checkpoints_, excused_, gone_;
 };
 
 }  // namespace siding::simulation

@@ -53,6 +53,11 @@ void World::DrawPolicy() {
   policy.expected_hold = random.Between(20s, 300s);
   policy.headroom_nodes = random.Chance(0.1) ? 1 : 0;
   policy.delay_weight = random.Chance(0.3) ? 0.2 : 0;
+  if (random.Chance(0.3)) {
+    policy.most_lost_work = random.Between(5s, 60s);
+    policy.checkpoint_bandwidth = random.OneOf(std::vector{0.1, 0.3, 0.5});
+    policy.checkpoint_stops = random.OneOf(std::vector{0.05, 0.5});
+  }
   policy.when_late = random.OneOf(std::vector{WhenLate::kRefuse, WhenLate::kBestEffort, WhenLate::kQueue});
 }
 
@@ -112,7 +117,7 @@ void World::DrawJobs(uint64_t seed) {
 }
 
 // A client tries until it is answered; whoever got no answer does not know that his job was taken.
-void World::Submit(JobSpec spec, Duration start_within) {
+void World::Submit(const JobSpec& spec, Duration start_within) {
   absl::StatusOr<Engine::Submitted> submitted = absl::UnavailableError("no controller");
   JobSpec asked = spec;
   if (start_within > 0s) {

@@ -71,7 +71,7 @@ class World {
   void DrawPolicy();
   void DrawJobs(uint64_t seed);
   JobSpec DrawSpec();
-  void Submit(JobSpec spec, Duration start_within);
+  void Submit(const JobSpec& spec, Duration start_within);
   void AskSomething();
   void DrawQueueVerbs(uint64_t seed);
   void AskOfTheQueue();

@@ -80,11 +80,10 @@ void Deletions::OnDeleted(const NodeId& node, const v1::OpResult& result) {
   if (cluster_.IsBeingWritten(checkpoint, rank)) return;
   std::set<int>& ranks = deleted_ranks_[id];
   ranks.insert(rank);
-  if (ranks.size() >= checkpoint.nodes.size()) {
-    recorder_.Record(checkpoint.job, CheckpointChanged{id, CheckpointState::kGone, checkpoint.note});
-    deleted_ranks_.erase(id);
-    for (int r = 0; r < static_cast<int>(checkpoint.nodes.size()); ++r) open_.erase({id, r});
-  }
+  if (ranks.size() < checkpoint.nodes.size()) return;
+  recorder_.Record(checkpoint.job, CheckpointChanged{id, CheckpointState::kGone, checkpoint.note});
+  deleted_ranks_.erase(id);
+  for (int r = 0; r < static_cast<int>(checkpoint.nodes.size()); ++r) open_.erase({id, r});
 }
 
 }  // namespace siding

@@ -59,9 +59,13 @@ void JobOrders::Act(const JobRecord& job) {
       dump.set_checkpoint(job.current.checkpoint.value());
       dump.set_tier(ToProto(job.current.tier));
       dump.set_keep_running(job.current.keep_running);
+      dump.set_others_follow(job.current.others_follow);
       // Once the image counts, a rank that has to be dumped again is not made to wait.
       if (job.state == JobState::kDumping) dump.set_notice_us(job.current.notice.count());
-      const Duration predicted = std::max(Duration(0), job.current.predicted - job.state_since);
+      // Of a row of small ones some are written whole.
+      const Duration whole =
+          job.current.keep_running ? cluster_.TimeToDump(job, job.current.tier) : Duration(0);
+      const Duration predicted = std::max(whole, job.current.predicted - job.state_since);
       // No request waits for the image of a job that is parked in RAM.
       if (!job.in_ram || KeepsItsNodes(job)) dump.set_patience_us((3 * predicted + kDumpPatience).count());
       dump.set_lock_patience_us(LockPatience(job).count());

@@ -16,7 +16,7 @@ namespace siding {
 namespace {
 
 // Of a plan that is older it is not looked up whether it still holds.
-constexpr int64_t kMostEvents = 1000;
+constexpr int64_t kMostEvents = 10000;
 
 double NodeSeconds(const JobRecord& job, Duration time) { return job.spec.nodes * ToSeconds(time); }
 
@@ -30,16 +30,16 @@ bool Overlap(const std::vector<NodeId>& a, const std::vector<NodeId>& b) {
                      [&](const NodeId& node) { return std::find(b.begin(), b.end(), node) != b.end(); });
 }
 
-// It is written while the job stays on its nodes, or stands where such a write has ended.
-bool OnlySaves(const JobMoved& move) {
-  const bool is_order = move.event == JobEvent::kOrderDump || move.event == JobEvent::kOrderSave;
-  return (is_order && move.keep_running) || move.event == JobEvent::kCommit ||
-         move.event == JobEvent::kContinued;
+// A checkpoint that nobody has asked for was made, after which its job ran on.
+bool IsOnSchedule(const Event& event) {
+  const auto* const move = std::get_if<JobMoved>(&event.body);
+  const auto* const changed = std::get_if<CheckpointChanged>(&event.body);
+  return OnlySaves(event) && (move != nullptr ? move->by : changed->by).empty();
 }
 
 // Nodes are taken, or are being left.
 bool MovesNodes(const JobMoved& move) {
-  return !OnlySaves(move) && move.event != JobEvent::kStarted && move.event != JobEvent::kRestored;
+  return move.event != JobEvent::kStarted && move.event != JobEvent::kRestored;
 }
 
 // As the order leaves it.
@@ -159,8 +159,8 @@ absl::StatusOr<ActionPlans::Effect> ActionPlans::PlanHand(const Caller& caller, 
   const Time written = begins + (move.predicted - now);
   const Duration writing = move.predicted - now - move.notice, back = times.restore + times.refill;
   // One that is to run on does so while most of that is done, as far as its last image shows.
-  const Duration last = move.keep_running ? cluster_.LastStop(job) : Duration(0);
-  const Duration stopped = last > Duration(0) ? std::min(last, writing) : writing;
+  const auto learned = move.keep_running ? Expected(job.checkpoint_costs, move.tier) : std::nullopt;
+  const Duration stopped = learned ? std::min(learned->stop, writing) : writing;
   (move.keep_running ? effect.busy : effect.gone) = written;
   plan.loss_node_seconds = NodeSeconds(job, stopped + (move.keep_running ? times.refill : back));
   plan.done = order.verb == HandVerb::kMigrate ? written + back : written;
@@ -251,12 +251,13 @@ std::string ActionPlans::WhatChanged(const Event& event, const ActionBasis& basi
   if (std::holds_alternative<Noted>(event.body) || std::holds_alternative<JobsForgotten>(event.body))
     return "";
   if (event.job == JobId()) return Describe(event);
+  if (event.job == basis.job && IsOnSchedule(event)) return "";
   if (event.job == basis.job) return absl::StrCat("job ", event.job.value(), ": ", Describe(event));
   constexpr char kRequests[] = "the plans of requests with deadlines have changed";
   if (std::holds_alternative<RequestPlanned>(event.body)) return kRequests;
   const auto* move = std::get_if<JobMoved>(&event.body);
   const bool is_updated = std::holds_alternative<JobUpdated>(event.body);
-  if (!is_updated && (move == nullptr || OnlySaves(*move))) return "";
+  if (!is_updated && (move == nullptr || OnlySaves(event))) return "";
   const auto job = state_.jobs.find(event.job);
   if (job == state_.jobs.end() || IsRequest(job->second)) return kRequests;
   const bool is_there =

@@ -276,6 +276,18 @@ TEST_F(ActionPlansTest, AnOrderIsGivenIfNothingHasChanged) {
   EXPECT_TRUE(engine_->Vacate(kAda, job, Tier::kShared, seq).ok());
 }
 
+TEST_F(ActionPlansTest, ACheckpointOnScheduleOfItsJobDoesNotMatter) {
+  AddNodes({"a", "b"});
+  JobSpec spec = Batch();
+  spec.checkpoint_interval = 10s;
+  const JobId job = Submit(spec);
+  Settle();
+  const int64_t seq = PlanOf(Hand(job, HandVerb::kVacate)).seq;
+  Settle(15);
+  ASSERT_EQ(Job(job).checkpoint_count, 1);
+  EXPECT_TRUE(engine_->Vacate(kAda, job, Tier::kShared, seq).ok());
+}
+
 TEST_F(ActionPlansTest, NotIfItsJobHasMovedOn) {
   AddNodes({"a", "b"});
   const JobId job = Running();
@@ -398,8 +410,8 @@ TEST_F(ActionPlansTest, APlanOfLongAgoIsNotLookedThrough) {
   AddNodes({"a", "b"});
   const JobId job = Running();
   const int64_t seq = PlanOf(Hand(job, HandVerb::kSuspend)).seq;
-  for (int i = 0; i <= 1000; ++i) ASSERT_TRUE(engine_->Cordon(kRoot, NodeId("b"), i % 2 == 0).ok());
-  EXPECT_THAT(std::string(engine_->Suspend(kAda, job, seq).message()), HasSubstr("1001 events old"));
+  for (int i = 0; i <= 10000; ++i) ASSERT_TRUE(engine_->Cordon(kRoot, NodeId("b"), i % 2 == 0).ok());
+  EXPECT_THAT(std::string(engine_->Suspend(kAda, job, seq).message()), HasSubstr("10001 events old"));
 }
 
 TEST_F(ActionPlansTest, LookingThroughThemIsCounted) {

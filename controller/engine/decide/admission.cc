@@ -64,10 +64,11 @@ absl::StatusOr<std::optional<Engine::Submitted>> Admission::AnswerAtOnce(
   SIDING_RETURN_IF_ERROR(CheckGraces(spec));
   SIDING_RETURN_IF_ERROR(CheckEverFits(spec));
   SIDING_RETURN_IF_ERROR(CheckCount(caller));
-  if (spec.auto_checkpoint_interval && policy_.node_failures_per_year <= 0) {
+  const bool is_protected = spec.methods.Has(Method::kCheckpoint) && policy_.MostLostWork(spec) > Duration(0);
+  if (spec.auto_checkpoint_interval && policy_.node_failures_per_year <= 0 && !is_protected) {
     return absl::InvalidArgumentError(
-        "checkpoint_interval: expected a duration, as the site's policy does not say how often nodes fail "
-        "(node_failures_per_year)");
+        "checkpoint_interval: expected a duration, as the site's policy says neither how often nodes fail "
+        "(node_failures_per_year) nor how much work may be lost (most_lost_work)");
   }
   return std::nullopt;
 }

@@ -5,12 +5,35 @@
 
 #include "absl/strings/str_cat.h"
 #include "controller/engine/state/predicates.h"
-#include "model/checkpoint_interval.h"
+#include "controller/platform/ownership.h"
 
 namespace siding {
 namespace {
 
-constexpr double kSecondsPerYear = 365.25 * 86400;
+// What is not due is looked at again after that at the latest: its costs, or the policy, may have changed.
+constexpr Duration kAskAgain = std::chrono::seconds(10);
+// At once: a quarter of the nodes' number, and no less than that; and no more than the shared tier takes in a
+// minute, and no less than some.
+constexpr size_t kAtOnce = 16, kAtOnceOfAnySize = 4;
+constexpr double kSecondsOfTier = 60;
+
+std::string EveryText(const ChosenInterval& every) {
+  std::string text = absl::StrCat("on schedule, every ", FormatDuration(every.interval));
+  switch (every.bound) {
+    case ChosenInterval::Bound::kNone:
+      break;
+    case ChosenInterval::Bound::kTime:
+      absl::StrAppend(&text, "; more often is not possible");
+      break;
+    case ChosenInterval::Bound::kStop:
+      absl::StrAppend(&text, "; more often would stop it for too long");
+      break;
+    case ChosenInterval::Bound::kBandwidth:
+      absl::StrAppend(&text, "; more often would take too much of the shared tier's bandwidth");
+      break;
+  }
+  return text;
+}
 
 }  // namespace
 
@@ -39,30 +62,89 @@ std::optional<Tier> Checkpoints::TierWithRoom(const JobRecord& job, Tier rather)
   return tiers_.WhyNone(job, other).empty() ? std::optional(other) : std::nullopt;
 }
 
-bool Checkpoints::CheckpointOnSchedule(const JobRecord& job) {
-  if (job.state != JobState::kRunning) return false;
-  const Duration interval = CheckpointIntervalOf(job);
-  if (interval == Duration(0)) return false;
-  if (clock_.Now() - std::max(job.durable_at, job.state_since) < interval) return false;
-  // It will be saved when it leaves, and must not be busy with another image then.
-  if (LeavesWithin(job, interval)) return false;
-  // All ranks are stopped until the last one has answered.
+JobMoved Checkpoints::OrderImage(const JobRecord& job, Tier tier) const {
+  JobMoved move = OrderDump(job, tier);
+  move.keep_running = true;
+  move.others_follow = schedule_.HasOne(job);
+  return move;
+}
+
+std::vector<JobId> Checkpoints::CheckpointOnSchedule() {
+  // Who is there is not known yet.
+  const Time now = clock_.Now();
+  if (now < startup_.agents_back_at || startup_.IsCatchingUp(now)) return {};
+  std::vector<Due> due;
+  UnderWay under_way;
+  for (const auto& [id, job] : state_.unfinished) {
+    if (IsBeingImaged(*job)) under_way.Add(schedule_.BytesOfNext(*job));
+    if (auto one = IfDue(*job)) due.push_back(*one);
+  }
+  std::stable_sort(due.begin(), due.end(), [](const Due& a, const Due& b) { return a.late > b.late; });
+  const size_t most = std::max(kAtOnce, state_.observed_nodes.size() / 4);
+  const double bytes = schedule_.TierBandwidth() * kSecondsOfTier;
+  schedule_.NoteLate(due.empty() ? Duration(0) : due.front().late);
+  std::vector<JobId> ordered;
+  for (const Due& one : due) {
+    const bool is_too_much = bytes > 0 && under_way.count >= kAtOnceOfAnySize &&
+                             static_cast<double>(under_way.bytes.value) >= bytes;
+    if (under_way.count >= most || is_too_much) break;
+    if (!Order(one)) continue;
+    under_way.Add(schedule_.BytesOfNext(*one.job));
+    ordered.push_back(one.job->id);
+  }
+  return ordered;
+}
+
+// By an agent that is there to do it: what waits for a node to come back is in nobody's way.
+bool Checkpoints::IsBeingImaged(const JobRecord& job) const {
+  if (!IsSavedRunning(job) || job.state == JobState::kSaving) return false;
+  return IsHeard(job);
+}
+
+bool Checkpoints::IsHeard(const JobRecord& job) const {
   const std::vector<int> ranks = cluster_.LiveRanks(job);
-  if (!std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return cluster_.IsHeard(job.nodes[rank]); }))
-    return false;
-  const auto can = [&](Method m) { return Can(job, m); };
+  return std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return cluster_.IsHeard(job.nodes[rank]); });
+}
+
+std::optional<Checkpoints::Due> Checkpoints::IfDue(const JobRecord& job) {
+  if (job.state != JobState::kRunning || !schedule_.HasOne(job)) return std::nullopt;
+  const Time now = clock_.Now();
+  Time& look_at = look_at_[job.id];
+  if (now < look_at) return std::nullopt;
+  const auto schedule = schedule_.Of(job);
+  if (!schedule) {
+    look_at = now + kAskAgain;
+    return std::nullopt;
+  }
+  const Duration interval = schedule->every.interval;
+  const Duration since = now - std::max(job.durable_at, job.state_since);
+  if (since < interval) {
+    look_at = now + std::min(kAskAgain, interval - since);
+    return std::nullopt;
+  }
+  if (IsWantedSoon(job, *schedule)) return std::nullopt;
+  return Due{since - interval, &job, schedule->every};
+}
+
+bool Checkpoints::Order(const Due& due) {
+  const JobRecord& job = *due.job;
+  // All ranks are stopped until the last one has answered.
+  if (!IsHeard(job)) return false;
   JobMoved move;
-  if (can(Method::kCheckpoint)) {
-    if (!HasRoomOnSchedule(job) || !quota_.HasRoomOnSchedule(job)) return false;
-    move = OrderDump(job, Tier::kShared);
-  } else if (can(Method::kApp) && ContinuesAfterSave(*job.spec.app)) {
+  if (schedule_.ByImage(job)) {
+    if (!HasRoomOnSchedule(job) || !quota_.HasRoomOnSchedule(job)) {
+      look_at_[job.id] = clock_.Now() + kAskAgain;
+      return false;
+    }
+    move = OrderImage(job, Tier::kShared);
+    if (const auto learned = Expected(job.checkpoint_costs, Tier::kShared))
+      move.predicted = clock_.Now() + learned->longest;
+  } else {
     move.event = JobEvent::kOrderSave;
     move.predicted = clock_.Now() + job.spec.app->grace;
-  } else {
-    return false;
+    move.keep_running = true;
   }
-  move.keep_running = true;
-  move.reason = absl::StrCat("on schedule, every ", FormatDuration(interval));
+  move.reason = EveryText(due.every);
   recorder_.Move(job, std::move(move));
   return true;
 }
@@ -86,20 +168,6 @@ void Checkpoints::ExpireCheckpoints(const JobRecord& job) {
   }
 }
 
-// How often a checkpoint is made; 0: never. If siding chooses, it follows from the present cost of an image,
-// so it changes with the job's memory and the bandwidths that the nodes measure.
-Duration Checkpoints::CheckpointIntervalOf(const JobRecord& job) const {
-  if (!job.spec.auto_checkpoint_interval) return job.spec.checkpoint_interval;
-  if (policy_.node_failures_per_year <= 0) return Duration(0);
-  Duration cost = job.spec.app ? job.spec.app->grace : Duration(0);
-  if (Can(job, Method::kCheckpoint)) {
-    cost = cluster_.TimeToDump(job, Tier::kShared);
-  }
-  if (cost <= Duration(0)) return Duration(0);
-  const double mean_seconds = kSecondsPerYear / policy_.node_failures_per_year / job.spec.nodes;
-  return CheckpointInterval(cost, FromSeconds(mean_seconds));
-}
-
 bool Checkpoints::HasRoomOnSchedule(const JobRecord& job) {
   const std::string why = tiers_.WhyNone(job, Tier::kShared);
   if (why.empty()) {
@@ -110,17 +178,38 @@ bool Checkpoints::HasRoomOnSchedule(const JobRecord& job) {
   return why.empty();
 }
 
+// One that leaves by a checkpoint is saved then. One that is only ended is saved as long as there is time for
+// it.
+bool Checkpoints::IsWantedSoon(const JobRecord& job, const CheckpointSchedule::Schedule& schedule) const {
+  const std::optional<Leaving> leaving = LeavesNext(job);
+  if (!leaving) return false;
+  const Duration saving = 2 * schedule.cost.longest;
+  const bool is_known = saving > Duration(0);
+  const Duration within =
+      leaving->is_only_ended && is_known ? saving : std::max(saving, schedule.every.interval);
+  return leaving->at < clock_.Now() + within;
+}
+
 bool Checkpoints::LeavesWithin(const JobRecord& job, Duration time) const {
-  const Time until = clock_.Now() + time;
-  const auto& requests = state_.index.requests();
-  return std::any_of(requests.begin(), requests.end(), [&](const auto& entry) {
-    const JobRecord& request = *entry.second;
-    if (!WaitsForItsNodes(request)) return false;
-    const std::vector<PlanStep>& steps = request.plans.back().steps;
-    return std::any_of(steps.begin(), steps.end(), [&](const PlanStep& step) {
-      return step.job == job.id && !step.early && step.begin != Time{} && step.begin < until;
-    });
-  });
+  const std::optional<Leaving> leaving = LeavesNext(job);
+  return leaving && leaving->at < clock_.Now() + time;
+}
+
+std::optional<Checkpoints::Leaving> Checkpoints::LeavesNext(const JobRecord& job) const {
+  std::optional<Leaving> next;
+  for (const auto& [id, request] : state_.index.requests()) {
+    if (!WaitsForItsNodes(*request)) continue;
+    const Plan& plan = request->plans.back();
+    for (const PlanStep& step : plan.steps) {
+      if (step.job != job.id || step.early || step.begin == Time{} || (next && next->at <= step.begin))
+        continue;
+      if (job.last_preempted && *job.last_preempted >= step.begin) continue;  // it did, and has come back
+      const bool is_only_ended = step.method == Method::kKill && OwnershipOf(job.spec).siding_ends &&
+                                 EarlyStepOf(plan, job.id) == nullptr;
+      next = Leaving{step.begin, is_only_ended};
+    }
+  }
+  return next;
 }
 
 }  // namespace siding

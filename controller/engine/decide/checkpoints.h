@@ -3,9 +3,12 @@
 // Used under the engine's lock.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
+#include <vector>
 
+#include "controller/engine/decide/checkpoint_schedule.h"
 #include "controller/engine/decide/image_quota.h"
 #include "controller/engine/state/context.h"
 
@@ -13,7 +16,7 @@ namespace siding {
 
 class Checkpoints {
  public:
-  Checkpoints(const Context& c, ImageQuota& quota)
+  Checkpoints(const Context& c, ImageQuota& quota, CheckpointSchedule& schedule)
       : state_(c.state),
         policy_(c.policy),
         clock_(c.clock),
@@ -21,19 +24,27 @@ class Checkpoints {
         manager_(c.manager),
         tiers_(c.tiers),
         recorder_(c.recorder),
-        quota_(quota) {}
+        quota_(quota),
+        schedule_(schedule),
+        startup_(c.startup) {}
 
   // An order to dump it, with the time that this is expected to take.
   JobMoved OrderDump(const JobRecord& job, Tier tier) const;
+  // The same for an image after which it runs on.
+  JobMoved OrderImage(const JobRecord& job, Tier tier) const;
   // The same with the notice that the job asked for.
   JobMoved OrderLeave(const JobRecord& job, Tier tier) const;
   // Where the job's image has room: in this tier, or else in the other, if it can be used there. None:
   // nowhere.
   std::optional<Tier> TierWithRoom(const JobRecord& job, Tier rather) const;
   // The job is over.
-  void Forget(JobId job) { without_room_.erase(job); }
-  // Orders a checkpoint if one is due. True: it was ordered.
-  bool CheckpointOnSchedule(const JobRecord& job);
+  void Forget(JobId job) {
+    without_room_.erase(job);
+    look_at_.erase(job);
+  }
+  // Orders those checkpoints that are due, what is late first. Returns whose. Only so many are under way at
+  // once: jobs are due together after a policy was loaded, or after the controller was away.
+  std::vector<JobId> CheckpointOnSchedule();
   // Keeps the newest good checkpoints of a job that is not over, and at least one. Damaged ones are not
   // counted. A deletion is recorded before it is ordered, and a checkpoint counts only when the images of all
   // ranks are there, so an older one is never deleted before that.
@@ -43,7 +54,33 @@ class Checkpoints {
   bool LeavesWithin(const JobRecord& job, Duration time) const;
 
  private:
-  Duration CheckpointIntervalOf(const JobRecord& job) const;
+  struct Due {
+    Duration late;
+    const JobRecord* job;
+    ChosenInterval every;
+  };
+  std::optional<Due> IfDue(const JobRecord& job);
+  struct UnderWay {
+    size_t count = 0;
+    Bytes bytes;
+    void Add(Bytes image) {
+      ++count;
+      bytes += image;
+    }
+  };
+  bool IsBeingImaged(const JobRecord& job) const;
+  // The agents of all of its ranks that have not exited.
+  bool IsHeard(const JobRecord& job) const;
+  // False: it is not possible now.
+  bool Order(const Due& due);
+  struct Leaving {
+    Time at;
+    bool is_only_ended;  // without an image of that moment
+  };
+  // By the first step of a plan that is still to come; none: there is none.
+  std::optional<Leaving> LeavesNext(const JobRecord& job) const;
+  // It will be asked to leave, and must not be busy with another image then.
+  bool IsWantedSoon(const JobRecord& job, const CheckpointSchedule::Schedule& schedule) const;
   bool HasRoomOnSchedule(const JobRecord& job);
 
   const ClusterState& state_;
@@ -54,7 +91,10 @@ class Checkpoints {
   const TierRoom& tiers_;
   Recorder& recorder_;
   ImageQuota& quota_;
-  std::set<JobId> without_room_;  // of which it is noted that the shared tier has none for their images
+  CheckpointSchedule& schedule_;
+  const StartUp& startup_;
+  std::map<JobId, Time> look_at_;  // none is due before
+  std::set<JobId> without_room_;   // of which it is noted that the shared tier has none for their images
 };
 
 }  // namespace siding

@@ -28,9 +28,13 @@ class KeptCheckpointsTest : public EngineTest {
     for (const CheckpointId& id : Job(job).checkpoints) ids.push_back(id.value());
     return ids;
   }
+  // Of one that is gone nothing may be remembered.
   std::string StateOf(const std::string& id) {
-    std::string state;
-    engine_->Read([&](const ClusterState& s) { state = ToString(s.checkpoints.at(CheckpointId(id)).state); });
+    std::string state = "gone";
+    engine_->Read([&](const ClusterState& s) {
+      const auto found = s.checkpoints.find(CheckpointId(id));
+      if (found != s.checkpoints.end()) state = ToString(found->second.state);
+    });
     return state;
   }
   Bytes ImageBytes(const std::string& id) {
@@ -56,6 +60,16 @@ TEST_F(KeptCheckpointsTest, TheNewestStaysHoweverFewAreKept) {
   const JobId job = JobWithCheckpoints(3, 1);
   EXPECT_THAT(Good(job), ElementsAre("1.3"));
   EXPECT_EQ(cluster_.Count(v1::ToAgent::kDelete), 2);
+}
+
+TEST_F(KeptCheckpointsTest, OfThoseThatAreGoneNothingIsRemembered) {
+  const JobId job = JobWithCheckpoints(5, 1);
+  engine_->Read([&](const ClusterState& s) {
+    // But for the last that is gone.
+    EXPECT_THAT(s.jobs.at(job).ordered, ElementsAre(CheckpointId("1.4"), CheckpointId("1.5")));
+    EXPECT_EQ(s.checkpoints.size(), 2u);
+    EXPECT_THAT(s.unwanted, IsEmpty());
+  });
 }
 
 TEST_F(KeptCheckpointsTest, AUsersImagesHaveAQuota) {

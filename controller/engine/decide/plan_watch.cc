@@ -129,7 +129,8 @@ std::set<JobId> PlanWatch::NotWaitedFor(const Plan& plan) const {
   for (const PlanStep& step : plan.steps) {
     const auto job = state_.unfinished.find(step.job);
     if (job == state_.unfinished.end() || step.early) continue;
-    if (job->second->state == JobState::kRunning && job->second->state_since > plan.decided)
+    if (job->second->state == JobState::kRunning && job->second->state_since > plan.decided &&
+        job->second->ordered_at <= plan.decided)
       gone.insert(step.job);
   }
   return gone;

@@ -71,7 +71,6 @@ Snapshot Planning::TakeSnapshot(const std::vector<JobId>& requests) const {
   snapshot.now = clock_.Now();
   snapshot.capabilities = platform_.capabilities();
   const std::map<NodeId, Resources> room = accounts_.Room(requests);
-  double shared_rate = 0;
   std::map<NodeId, Bytes> resident;  // of running jobs
   std::map<NodeId, Bytes> frozen;
   std::map<NodeId, Bytes> to_come;  // from GPUs into RAM
@@ -92,6 +91,8 @@ Snapshot Planning::TakeSnapshot(const std::vector<JobId>& requests) const {
     if (job.current.event == JobEvent::kOrderDump && job.current.tier == Tier::kShared &&
         (IsReleasing(job) || job.in_ram))
       snapshot.shared.in_flight += cluster_.ImageOf(job);
+    if (IsSavedRunning(job) && job.current.event == JobEvent::kOrderDump && job.current.tier == Tier::kShared)
+      snapshot.shared.in_flight += schedule_.BytesOfNext(job);
     if (job.in_ram && !KeepsItsNodes(job)) continue;
     JobView view = ViewOf(job);
     view.methods_back_at = job.methods_back_at;
@@ -141,7 +142,7 @@ Snapshot Planning::TakeSnapshot(const std::vector<JobId>& requests) const {
     }
     // One that arrives has not begun to run yet.
     view.running_since = IsArriving(job.state) ? snapshot.now : job.running_since;
-    view.durable_at = job.durable_at;
+    AddImages(view, job);
     view.releasing_at = IsReleasing(job) ? ExpectedRelease(job) : std::nullopt;
     if (view.releasing_at) {
       view.releasing_for = job.displaced_by;
@@ -178,13 +179,11 @@ Snapshot Planning::TakeSnapshot(const std::vector<JobId>& requests) const {
     node.local = FromProto(observed.heartbeat.local());
     node.shared = FromProto(observed.heartbeat.shared());
     node.gpu = FromProto(observed.heartbeat.gpu());
-    // Each agent measures the tier as it finds it; the best of them is what the tier can take in all.
-    if (node.usable) shared_rate = std::max(shared_rate, node.shared.dump.bytes_per_second);
     // It is away for those who have less, or they have not looked for a while.
     if (node.usable) snapshot.shared.free = std::max(snapshot.shared.free, node.shared_disk_free);
     snapshot.nodes.push_back(std::move(node));
   }
-  snapshot.shared.bytes_per_second = shared_rate;
+  snapshot.shared.bytes_per_second = schedule_.TierBandwidth() * schedule_.ShareLeft();
   return snapshot;
 }
 
@@ -318,6 +317,16 @@ Snapshot Planning::SnapshotFor(const JobSpec& spec, const std::vector<JobId>& re
     for (NodeView& node : snapshot.nodes) node.usable = node.usable && nodes->contains(node.id);
   }
   return snapshot;
+}
+
+// What is known of its images.
+void Planning::AddImages(JobView& view, const JobRecord& job) const {
+  view.durable_at = job.durable_at;
+  view.most_lost = schedule_.MostLost(job);
+  const Duration restore = cluster_.TimeToRestore(job);
+  if (restore > Duration(0) && ResumptionOf(state_, job) == Resumption::kCheckpoint) view.way_back = restore;
+  const auto cost = Expected(job.checkpoint_costs, Tier::kShared);
+  if (cost && schedule_.HasOne(job)) view.checkpoint_stop = cost->stop;
 }
 
 // It will be running in a moment, and can be asked to leave then.

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "controller/engine/decide/checkpoint_schedule.h"
 #include "controller/engine/decide/tentative_plan.h"
 #include "controller/engine/state/context.h"
 
@@ -13,7 +14,7 @@ namespace siding {
 
 class Planning {
  public:
-  explicit Planning(const Context& c)
+  Planning(const Context& c, CheckpointSchedule& schedule)
       : state_(c.state),
         policy_(c.policy),
         clock_(c.clock),
@@ -22,7 +23,8 @@ class Planning {
         manager_(c.manager),
         tiers_(c.tiers),
         accounts_(c.accounts),
-        recorder_(c.recorder) {}
+        recorder_(c.recorder),
+        schedule_(schedule) {}
 
   // Everything that a plan for this request, and for those that wait, is made of.
   // `without`: another request, which is taken to be over.
@@ -54,6 +56,7 @@ class Planning {
 
  private:
   Snapshot SnapshotFor(const JobSpec& spec, const std::vector<JobId>& requests) const;
+  void AddImages(JobView& view, const JobRecord& job) const;
   JobView ViewOfComingBack(const JobRecord& job, const ManagedJob& queued) const;
 
   const ClusterState& state_;
@@ -65,6 +68,7 @@ class Planning {
   const TierRoom& tiers_;
   const NodeAccounts& accounts_;
   Recorder& recorder_;
+  CheckpointSchedule& schedule_;
 };
 
 }  // namespace siding

@@ -209,7 +209,7 @@ void Requests::Order(const Plan& plan, const PlanStep& step) {
     move.through_ram = true;
     move.tier = step.tier;
   } else if (step.method == Method::kCheckpoint) {
-    move = checkpoints_.OrderDump(job, step.tier);
+    move = step.early ? checkpoints_.OrderImage(job, step.tier) : checkpoints_.OrderDump(job, step.tier);
   } else if (step.method == Method::kKill && !OwnershipOf(job.spec).siding_ends) {
     // A cluster manager would not start a job again that was ended, not even one with an image.
     move = checkpoints_.OrderDump(job, checkpoints_.TierWithRoom(job, step.tier).value_or(step.tier));

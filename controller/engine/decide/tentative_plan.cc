@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/units.h"
 #include "controller/engine/decide/plan_record.h"
+#include "controller/engine/state/predicates.h"
 #include "planner/plan_without.h"
 #include "planner/planner.h"
 
@@ -193,7 +194,16 @@ TentativePlan PlanTentatively(SharedTask shared, std::vector<Plan> plans) {
   return tentative;
 }
 
+bool HasStep(const TentativePlan& tentative, JobId job) {
+  return std::any_of(tentative.plans.begin(), tentative.plans.end(), [&](const Plan& plan) {
+    return std::any_of(plan.steps.begin(), plan.steps.end(),
+                       [&](const PlanStep& step) { return step.job == job; });
+  });
+}
+
 bool Invalidates(const Event& event, const TentativePlan& tentative) {
+  // One that is to leave has to be there for its order.
+  if (OnlySaves(event) && !HasStep(tentative, event.job)) return false;
   return event.job == JobId() || tentative.jobs.contains(event.job) ||
          std::holds_alternative<RequestPlanned>(event.body);
 }

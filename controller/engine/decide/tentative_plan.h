@@ -69,7 +69,8 @@ struct TentativePlan {
 // `plans`: made of the task. Pure.
 TentativePlan PlanTentatively(SharedTask task, std::vector<Plan> plans);
 
-// An event after which the plans may be wrong: it concerns one of their jobs; or no job, such as a cordoned
+// An event after which the plans may be wrong: it concerns one of their jobs (but that one is saved matters
+// only if it is to leave); or no job, such as a cordoned
 // node; or another request was planned, which may count on the same nodes or the same storage.
 bool Invalidates(const Event& event, const TentativePlan& tentative);
 // If the first plan begins now, it is still in time, with the policy's margin.

@@ -32,6 +32,21 @@ class TrialTest : public testing::Test {
 
 TEST_F(TrialTest, RestsOnItsVictim) { EXPECT_TRUE(Shaken(JobId(1), RankExited{})); }
 
+TEST_F(TrialTest, RestsOnItsVictimBeingThere) {
+  EXPECT_TRUE(Shaken(JobId(1), JobMoved{.event = JobEvent::kOrderDump, .keep_running = true}));
+}
+
+// It holds its nodes as before.
+TEST_F(TrialTest, DoesNotRestOnWhetherAnotherIsSaved) {
+  trial_.jobs.insert(JobId(2));
+  ASSERT_TRUE(Shaken(JobId(2), RankExited{}));
+  EXPECT_FALSE(Shaken(JobId(2), JobMoved{.event = JobEvent::kOrderDump, .keep_running = true}));
+  EXPECT_FALSE(Shaken(JobId(2), JobMoved{.event = JobEvent::kContinued}));
+  EXPECT_FALSE(Shaken(JobId(2), CheckpointChanged{.state = CheckpointState::kGone}));
+  EXPECT_TRUE(Shaken(JobId(2), JobMoved{.event = JobEvent::kOrderDump}));
+  EXPECT_TRUE(Shaken(JobId(2), JobMoved{.event = JobEvent::kDumpFailed}));
+}
+
 TEST_F(TrialTest, DoesNotRestOnJobsElsewhere) { EXPECT_FALSE(Shaken(JobId(2), RankExited{})); }
 
 TEST_F(TrialTest, DoesNotRestOnJobsThatComeAfterIt) { EXPECT_FALSE(Shaken(JobId(3), JobSubmitted{})); }

@@ -98,8 +98,7 @@ absl::StatusOr<JobMoved> Verbs::Begin(const JobRecord& job, const HandOrder& ord
       if (IsSavedByHand(job))
         return NotInState(job, "a checkpoint that was asked for is being made; ask again when it is made");
       SIDING_RETURN_IF_ERROR(MayBeSavedTo(job, order.tier));
-      move = checkpoints_.OrderDump(job, order.tier);
-      move.keep_running = true;
+      move = checkpoints_.OrderImage(job, order.tier);
       break;
     case HandVerb::kVacate:
       if (!is_there) return NotInState(job, "only a running or suspended job can leave its nodes");

@@ -192,8 +192,10 @@ TEST_F(HonestyTest, AnotherNodesImageIsNotDeleted) {
   clock_.Advance(2s);
   engine_->Tick();  // the order waits to be carried out
   const auto state = [&] {
-    std::string text;
-    engine_->Read([&](const ClusterState& s) { text = ToString(s.checkpoints.at(checkpoint).state); });
+    std::string text = "gone";
+    engine_->Read([&](const ClusterState& s) {
+      if (s.checkpoints.contains(checkpoint)) text = ToString(s.checkpoints.at(checkpoint).state);
+    });
     return text;
   };
   for (int64_t op = 0; op < 10; ++op)

@@ -9,9 +9,6 @@
 namespace siding {
 namespace {
 
-// More orders than a job gets between two copies of the journal.
-constexpr int kSkippedOrders = 1000;
-
 // What a job has for an exit code whose processes gave it none; `sidingctl wait` exits with it.
 constexpr int kRefusedExit = 1;
 constexpr int kNotStartedExit = 127;  // as a shell says it of a command that is not there
@@ -135,6 +132,7 @@ class Applier {
     JobRecord* job = Find();
     if (job == nullptr || !HoldsNodes(job->state)) return;
     TakeTasks(*job, e.nodes, e.first_rank);
+    ForgetCosts(*job);
     job->exited.clear();
   }
 
@@ -231,11 +229,12 @@ class Applier {
   void operator()(const JournalRestored& e) {
     state_.last_job = std::max(state_.last_job, e.last_job);
     state_.restored_at = event_.at;
+    state_.skipped_orders = e.orders;
     // Only the agents know the orders and images since then. Their numbers are not used again.
     for (const auto& [id, job] : state_.unfinished) {
       job->from_copy = true;
-      job->order += kSkippedOrders;
-      job->checkpoint_count += kSkippedOrders;
+      job->order += e.orders;
+      job->checkpoint_count += e.orders;
     }
   }
 
@@ -375,7 +374,7 @@ class Applier {
       case JobEvent::kPlace:
         job.incarnation = e.incarnation > 0 ? e.incarnation : job.incarnation + 1;
         // Found where it is, it has had orders that are not recorded.
-        job.ordered_as = job.order = job.from_copy ? kSkippedOrders : 0;
+        job.ordered_as = job.order = job.from_copy ? state_.skipped_orders : 0;
         job.notes.clear();
         job.current = e;
         TakeTasks(job, e.nodes, e.first_rank);
@@ -429,6 +428,7 @@ class Applier {
         job.displaced_by = JobId();
         break;
       case JobEvent::kDumpFailed:
+        if (job.current.keep_running) ++job.checkpoint_failures;
         FailCheckpoint(job, e);
         job.displaced_by = JobId();
         break;
@@ -483,7 +483,22 @@ class Applier {
     job.left_on.clear();
   }
 
+  // A job may have one made every second for months. While it is restored from one nothing is forgotten.
+  void ForgetGone(JobRecord& job) {
+    std::vector<CheckpointId> left;
+    for (const CheckpointId& id : job.ordered) {
+      const CheckpointState state = state_.checkpoints.at(id).state;
+      if (state == CheckpointState::kGone || state == CheckpointState::kFailed) {
+        state_.checkpoints.erase(id);
+      } else {
+        left.push_back(id);
+      }
+    }
+    job.ordered = std::move(left);
+  }
+
   void BeginCheckpoint(JobRecord& job, const JobMoved& e) {
+    ForgetGone(job);
     ++job.checkpoint_count;
     job.ordered.push_back(e.checkpoint);
     CheckpointRecord& checkpoint = state_.checkpoints[e.checkpoint];
@@ -504,10 +519,27 @@ class Applier {
     checkpoint.state = CheckpointState::kGood;
     checkpoint.digests = e.digests;
     checkpoint.stopped = e.stopped;
+    checkpoint.took = std::max(Duration(0), event_.at - checkpoint.created - job.current.notice);
     checkpoint.exited = job.exited;
+    if (e.event == JobEvent::kContinued) LearnCost(job, checkpoint);
     job.checkpoints.push_back(checkpoint.id);
     job.durable_at = checkpoint.created;
     job.restore_failures = 0;
+  }
+
+  // Its processes are others now: the first image of them is a whole one.
+  static void ForgetCosts(JobRecord& job) {
+    job.checkpoint_costs.clear();
+    job.checkpoint_failures = 0;
+  }
+
+  static void LearnCost(JobRecord& job, const CheckpointRecord& image) {
+    // Agents say for how long it stood still if that was not all the time.
+    const Duration stop = std::max<Duration>(std::chrono::milliseconds(1),
+                                             image.stopped > Duration(0) ? image.stopped : image.took);
+    const Bytes written = image.new_bytes > Bytes{} ? image.new_bytes : image.bytes;
+    job.checkpoint_failures = 0;
+    Learn(job.checkpoint_costs, {image.tier, stop, std::max(image.took, stop), written});
   }
 
   // The program wrote it after it was told to, so it holds at least what was done by then.
@@ -528,6 +560,7 @@ class Applier {
     if (!job.first_started) job.first_started = started;
     // Whatever it continues from, only what it does from now on may be lost.
     job.durable_at = started;
+    ForgetCosts(job);
     job.displaced_by = JobId();
     job.start_failures = job.restore_failures = 0;
   }

@@ -70,6 +70,64 @@ TEST_F(ApplyTest, AJobThatWasOnlyToldToMakeWayHasNot) {
   }
 }
 
+// Images after which the job runs on.
+class LearnTest : public ApplyTest {
+ protected:
+  LearnTest() {
+    FeedPlace();
+    Feed(JobEvent::kStarted);
+  }
+  // It counts 4 s after it was ordered.
+  void MakeImage(const std::string& id, Duration stopped = Duration(0)) {
+    JobMoved move;
+    move.event = JobEvent::kOrderDump;
+    move.checkpoint = CheckpointId(id);
+    move.keep_running = true;
+    Feed(move);
+    move = JobMoved{.event = JobEvent::kCommit, .bytes = Bytes{100}, .new_bytes = Bytes{10}};
+    Feed(move, 3s);
+    move = JobMoved{.event = JobEvent::kContinued, .stopped = stopped};
+    Feed(move);
+  }
+  void Delete(const std::string& id, CheckpointState state = CheckpointState::kGone) {
+    Feed(CheckpointChanged{CheckpointId(id), CheckpointState::kDeleted});
+    Feed(CheckpointChanged{CheckpointId(id), state});
+  }
+};
+
+TEST_F(LearnTest, WhatAnImageCostIsRemembered) {
+  MakeImage("1.1", 50ms);
+  ASSERT_EQ(job().checkpoint_costs.size(), 1u);
+  EXPECT_EQ(job().checkpoint_costs[0], (CheckpointCost{Tier::kShared, 50ms, 4s, Bytes{10}}));
+  EXPECT_EQ(state_.checkpoints.at(CheckpointId("1.1")).took, 4s);
+}
+
+// As jobs of several nodes do, of which agents say nothing.
+TEST_F(LearnTest, AJobStandsStillAllTheTimeIfNothingIsSaid) {
+  MakeImage("1.1");
+  EXPECT_EQ(job().checkpoint_costs.at(0).stop, 4s);
+}
+
+TEST_F(LearnTest, ImagesThatAreGoneAreForgottenWithTheNextOne) {
+  MakeImage("1.1");
+  MakeImage("1.2");
+  Delete("1.1");
+  EXPECT_EQ(job().ordered.size(), 2u);
+  MakeImage("1.3");
+  EXPECT_EQ(job().ordered, (std::vector{CheckpointId("1.2"), CheckpointId("1.3")}));
+  EXPECT_FALSE(state_.checkpoints.contains(CheckpointId("1.1")));
+  EXPECT_EQ(job().checkpoint_count, 3);
+}
+
+TEST_F(LearnTest, OneThatIsOnlyDeletedIsStillToBeTakenOutOfTheStore) {
+  MakeImage("1.1");
+  MakeImage("1.2");
+  Feed(CheckpointChanged{CheckpointId("1.1"), CheckpointState::kDeleted});
+  MakeImage("1.3");
+  EXPECT_TRUE(state_.unwanted.contains(CheckpointId("1.1")));
+  EXPECT_TRUE(state_.checkpoints.contains(CheckpointId("1.1")));
+}
+
 TEST_F(ApplyTest, OneThatHasMadeWayIsCountedOnce) {
   JobMoved order;
   order.request = JobId(2);

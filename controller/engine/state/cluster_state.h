@@ -13,6 +13,7 @@
 #include "common/units.h"
 #include "controller/engine/state/job_index.h"
 #include "controller/platform/manager.h"
+#include "model/checkpoint_cost.h"
 #include "model/event.h"
 #include "model/job.h"
 #include "model/lifecycle.h"
@@ -37,6 +38,7 @@ struct CheckpointRecord {
   Time created;
   Duration ran{0};      // of its job's walltime, by then
   Duration stopped{0};  // for so long it stopped a job that ran on; 0: not known
+  Duration took{0};     // from the order, or the end of the notice, until it counted; 0: it does not
   CheckpointState state = CheckpointState::kBeingMade;
   std::string note;
 
@@ -79,7 +81,7 @@ struct JobRecord {
   int restore_failures = 0;                // in a row, with the newest checkpoint
   std::vector<CheckpointId> checkpoints;   // visible and good, oldest first
   int checkpoint_count = 0;                // ever ordered: numbers the next
-  std::vector<CheckpointId> ordered;       // all of them, whatever became of them
+  std::vector<CheckpointId> ordered;       // oldest first; as old ones are gone, they are forgotten
   std::optional<Time> saved_at;            // the program's own newest save: no older than this
   // Of its walltime: up to `runs_since`, which is there while it runs, and by its newest own save. What is
   // run again because it was lost does not count.
@@ -117,6 +119,10 @@ struct JobRecord {
   std::string restart_reason;  // of the last one
   Time begun;                  // the last one
   int begun_after = 0;         // the incarnation before it: its images, and older ones, are not restored
+
+  // Of images after which it ran on, since it was started or restored; see Learn().
+  std::vector<CheckpointCost> checkpoint_costs;
+  int checkpoint_failures = 0;  // the same: in a row, since one counted
 
   // On-demand.
   std::vector<Plan> plans;
@@ -211,7 +217,8 @@ struct DurableState {
   std::map<CheckpointId, CheckpointRecord> checkpoints;
   std::set<CheckpointId> unwanted;  // those that are deleted or damaged: to be taken out of the store
   std::map<NodeId, NodeRecord> nodes;
-  Time restored_at;  // when a copy was put back; 0: it never was
+  Time restored_at;        // when a copy was put back; 0: it never was
+  int skipped_orders = 0;  // then, of each job
   // Nodes that were lost, and jobs that were started again then although tasks of theirs may live there. Or
   // that were away when jobs were found elsewhere: what the journal of then knew is not in the copy.
   std::map<NodeId, std::set<JobId>> given_up;

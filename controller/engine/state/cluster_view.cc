@@ -262,13 +262,31 @@ Bytes ClusterView::ImageOf(const JobRecord& job, int rank) const {
   return std::max({Bytes{report.memory() + report.gpu_memory()}, LastImage(job), Bytes{1}});
 }
 
-Duration ClusterView::LastStop(const JobRecord& job) const {
-  for (auto id = job.checkpoints.rbegin(); id != job.checkpoints.rend(); ++id) {
-    const auto checkpoint = state_.checkpoints.find(*id);
-    if (checkpoint != state_.checkpoints.end() && checkpoint->second.stopped > Duration(0))
-      return checkpoint->second.stopped;
+bool ClusterView::CannotBeCheckpointed(const JobRecord& job) const {
+  const std::vector<int> ranks = LiveRanks(job);
+  return std::any_of(ranks.begin(), ranks.end(), [&](int rank) {
+    const v1::TaskReport& report = Seen(job, rank).report;
+    return !report.cannot_checkpoint().empty() || !report.cannot_drain().empty();
+  });
+}
+
+Duration ClusterView::TimeToRestore(const JobRecord& job) const {
+  const CheckpointRecord* const image = NewestImage(state_, job);
+  if (image == nullptr || image->nodes.empty()) return Duration(0);
+  const Bytes part{image->bytes.value / std::ssize(image->nodes)};
+  Duration longest{0};
+  for (const int rank : LiveRanks(job)) {
+    const auto node = state_.observed_nodes.find(job.nodes[rank]);
+    if (node == state_.observed_nodes.end()) return Duration(0);
+    const v1::Heartbeat& heartbeat = node->second.heartbeat;
+    const Rate read = FromProto(image->tier == Tier::kLocal ? heartbeat.local() : heartbeat.shared()).restore;
+    if (!read.known()) return Duration(0);
+    const Rate refill = FromProto(heartbeat.gpu()).restore;
+    const Bytes on_gpus{Seen(job, rank).report.gpu_memory()};
+    const bool refills = on_gpus > Bytes{} && refill.known();
+    longest = std::max(longest, read.For(part) + (refills ? refill.For(on_gpus) : Duration(0)));
   }
-  return Duration(0);
+  return longest;
 }
 
 Duration ClusterView::TimeToDump(const JobRecord& job, Tier tier) const {

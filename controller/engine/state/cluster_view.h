@@ -91,8 +91,11 @@ class ClusterView {
   Bytes ImageOf(const JobRecord& job, int rank) const;
   // From now until its image is durable, its GPUs' state included; 0: not known.
   Duration TimeToDump(const JobRecord& job, Tier tier) const;
-  // For how long it was stopped by the newest image after which it ran on; 0: not known.
-  Duration LastStop(const JobRecord& job) const;
+  // Agents say that it cannot be, as it is now.
+  bool CannotBeCheckpointed(const JobRecord& job) const;
+  // Once it has left, to restore it from its newest image on nodes like its own; 0: not known, or it has
+  // none.
+  Duration TimeToRestore(const JobRecord& job) const;
   // To dump it to shared storage and restore it elsewhere; 0: not known.
   Duration TimeToMove(const JobRecord& job) const;
 

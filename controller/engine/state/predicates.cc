@@ -89,6 +89,16 @@ bool IsSavedRunning(const JobRecord& job) {
          job.current.keep_running;
 }
 
+bool OnlySaves(const Event& event) {
+  if (const auto* const changed = std::get_if<CheckpointChanged>(&event.body))
+    return changed->state == CheckpointState::kDeleted || changed->state == CheckpointState::kGone;
+  const auto* const move = std::get_if<JobMoved>(&event.body);
+  if (move == nullptr) return false;
+  const bool is_order = move->event == JobEvent::kOrderDump || move->event == JobEvent::kOrderSave;
+  return (is_order && move->keep_running) || move->event == JobEvent::kCommit ||
+         move->event == JobEvent::kContinued;
+}
+
 bool IsSavedByHand(const JobRecord& job) {
   const bool as_it_was_recorded_once = job.current.reason == kAskedFor;  // without by whom
   return IsSavedRunning(job) && (!job.current.by.empty() || as_it_was_recorded_once);

@@ -56,6 +56,9 @@ bool IsDumpedFrozen(const JobRecord& job);
 bool Can(const JobRecord& job, Method method);
 // "rank 0 on n1".
 std::string On(const JobRecord& job, int rank);
+// An image is written while its job stays on its nodes, or such a write has ended, or an older one is
+// deleted.
+bool OnlySaves(const Event& event);
 JobMoved Moved(JobEvent event, std::string reason = "");
 // Before what has failed so often is tried again: a second, and each time twice as long, up to a minute.
 Duration PauseAfter(int failures);

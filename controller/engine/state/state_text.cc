@@ -58,6 +58,10 @@ void Add(std::string& text, const JobRecord& job) {
        " target ", IdsText(job.target), " exited ", Text(job.exited), " notes ", Text(job.notes));
   for (const auto& [method, why] : job.lost_methods) line("lost ", ToString(method), " ", why);
   for (const auto& [method, at] : job.methods_back_at) line("back ", ToString(method), " ", ToMicros(at));
+  line("failed checkpoints ", job.checkpoint_failures);
+  for (const CheckpointCost& cost : job.checkpoint_costs)
+    line("cost ", ToString(cost.tier), " ", cost.stop.count(), " ", cost.takes.count(), " ",
+         cost.written.value);
   line("checkpoints ", IdsText(job.checkpoints), " ordered ", IdsText(job.ordered), " reason ", job.reason);
   line("current ", Text(job.current));
   if (job.beginning) line("beginning ", ToString(job.beginning->state), " ", Text(job.beginning->place));
@@ -70,8 +74,8 @@ void Add(std::string& text, const CheckpointRecord& c) {
   absl::StrAppend(&text, "checkpoint ", c.id.value(), " ", c.job.value(), " ", c.incarnation, " ",
                   c.first_rank, " ", ToString(c.tier), " ", IdsText(c.nodes), " ", Text(c.exited), " ");
   absl::StrAppend(&text, c.bytes.value, " ", c.new_bytes.value, " ");
-  absl::StrAppend(&text, Text(c.created), " ", c.ran.count(), " ", c.stopped.count(), " ", c.state, " ",
-                  c.note);
+  absl::StrAppend(&text, Text(c.created), " ", c.ran.count(), " ", c.stopped.count(), " ", c.took.count(),
+                  " ", c.state, " ", c.note);
   for (const auto& [rank, digest] : c.digests) absl::StrAppend(&text, " ", rank, ":", digest);
   text += "\n";
 }
@@ -80,11 +84,12 @@ void Add(std::string& text, const CheckpointRecord& c) {
 
 std::string StateText(const DurableState& state) {
   const Tally& t = state.forgotten;
-  std::string text = absl::StrCat(
-      "seq ", state.last_seq, " last job ", state.last_job.value(), "\nforgotten ", t.met, " ", t.missed, " ",
-      t.refused, " ", t.preemptions, " ", t.lost_node_seconds, " ", t.damaged_checkpoints, " ",
-      t.gpu_states_lost, " ", t.restarts, " ", Text(state.forgotten_trends), "\nunwanted ",
-      IdsText(state.unwanted), " restored ", Text(state.restored_at), "\n");
+  std::string text =
+      absl::StrCat("seq ", state.last_seq, " last job ", state.last_job.value(), "\nforgotten ", t.met, " ",
+                   t.missed, " ", t.refused, " ", t.preemptions, " ", t.lost_node_seconds, " ",
+                   t.damaged_checkpoints, " ", t.gpu_states_lost, " ", t.restarts, " ",
+                   Text(state.forgotten_trends), "\nunwanted ", IdsText(state.unwanted), " restored ",
+                   Text(state.restored_at), " skipped ", state.skipped_orders, "\n");
   for (const auto& [id, job] : state.jobs) Add(text, job);
   for (const auto& [id, job] : state.unfinished) absl::StrAppend(&text, "unfinished ", id.value(), "\n");
   for (const auto& [at, id] : state.ended) absl::StrAppend(&text, "ended ", Text(at), " ", id.value(), "\n");

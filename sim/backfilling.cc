@@ -18,8 +18,9 @@ bool Simulation::Fits(int j) const {
 
 void Simulation::Schedule() {
   WakeFrozen();
-  std::sort(returning_.begin(), returning_.end(),
-            [&](int a, int b) { return std::pair(jobs_[a].stopped, a) < std::pair(jobs_[b].stopped, b); });
+  std::sort(returning_.begin(), returning_.end(), [&](int a, int b) {
+    return std::pair(jobs_[a].away_since, a) < std::pair(jobs_[b].away_since, b);
+  });
   if (late_.empty() && returning_.empty() && queue_.empty()) return;
   double shadow = kNever;  // when the first that does not fit can start
   int extra = 0;           // nodes that it leaves over then
@@ -51,8 +52,9 @@ void Simulation::Schedule() {
 
 void Simulation::WakeFrozen() {
   std::vector<int> order = frozen_;
-  std::sort(order.begin(), order.end(),
-            [&](int a, int b) { return std::pair(jobs_[a].stopped, a) < std::pair(jobs_[b].stopped, b); });
+  std::sort(order.begin(), order.end(), [&](int a, int b) {
+    return std::pair(jobs_[a].away_since, a) < std::pair(jobs_[b].away_since, b);
+  });
   for (int j : order) {
     const auto idle = [&](int n) { return machine_.runner(n) == kNobody && machine_.kept_for(n) == kNobody; };
     if (!std::all_of(jobs_[j].nodes.begin(), jobs_[j].nodes.end(), idle)) {

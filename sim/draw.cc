@@ -11,8 +11,6 @@
 namespace siding::sim {
 namespace {
 
-constexpr double kYear = 365.25 * 86400;
-
 // The standard's generators are the same everywhere, its distributions are not.
 class Dice {
  public:
@@ -57,11 +55,14 @@ Job DrawJob(const TraceJob& trace, const Parameters& p, int nodes, Dice& dice) {
 // Of shares that are written in decimals, as 0.33:0.33:0.33.
 constexpr double kShareError = 0.02;
 
+}  // namespace
+
 absl::Status Expect(bool good, const std::string& what) {
   return good ? absl::OkStatus() : absl::InvalidArgumentError(what);
 }
 
-}  // namespace
+bool IsTime(double seconds) { return std::isfinite(seconds) && seconds >= 0; }
+bool IsAmount(double value) { return std::isfinite(value) && value > 0; }
 
 absl::Status Check(const Parameters& p) {
   SIDING_RETURN_IF_ERROR(
@@ -70,24 +71,36 @@ absl::Status Check(const Parameters& p) {
                                 "on-demand-most-nodes: expected more than 0, at most 1"));
   double shares = 0;
   for (const auto& [seconds, share] : p.notice_mix) {
-    SIDING_RETURN_IF_ERROR(Expect(seconds >= 0 && share >= 0, "notice-mix: expected no negative numbers"));
+    SIDING_RETURN_IF_ERROR(
+        Expect(IsTime(seconds) && IsTime(share), "notice-mix: expected numbers that are not negative"));
     shares += share;
   }
   SIDING_RETURN_IF_ERROR(Expect(std::abs(shares - 1) <= kShareError,
                                 absl::StrCat("notice-mix: expected shares that add up to 1, got ", shares)));
-  SIDING_RETURN_IF_ERROR(Expect(p.tolerance >= 0, "tolerance: expected no negative time"));
+  SIDING_RETURN_IF_ERROR(Expect(IsTime(p.tolerance), "tolerance: expected a time, not negative"));
   SIDING_RETURN_IF_ERROR(Expect(p.nodes >= 0, "nodes: expected 1 or more"));
   SIDING_RETURN_IF_ERROR(
       Expect(p.checkpoint_least >= 0 && p.checkpoint_least <= p.checkpoint_most && p.checkpoint_most <= 1,
              "checkpoint-fraction: expected LEAST:MOST between 0 and 1"));
-  SIDING_RETURN_IF_ERROR(Expect(p.node_memory > 0 && p.node_bandwidth > 0 && p.shared_bandwidth > 0,
-                                "memory and bandwidths: expected more than 0"));
+  for (const auto& [option, value] : {std::pair("node-memory", p.node_memory),
+                                      {"node-bandwidth", p.node_bandwidth},
+                                      {"shared-bandwidth", p.shared_bandwidth}})
+    SIDING_RETURN_IF_ERROR(Expect(IsAmount(value), absl::StrCat(option, ": expected a number, more than 0")));
   SIDING_RETURN_IF_ERROR(Expect(p.spread >= 0 && p.spread <= 2, "spread: expected 0 to 2"));
   SIDING_RETURN_IF_ERROR(
       Expect(p.self_checkpointing >= 0 && p.self_checkpointing <= 1, "self-checkpointing: expected 0 to 1"));
+  SIDING_RETURN_IF_ERROR(
+      Expect(IsTime(p.image_stop) && IsTime(p.image_stop_per_gib) && IsTime(p.untracked_stop_per_gib) &&
+                 IsTime(p.page_fault),
+             "image-stop, image-stop-per-gib, untracked-stop-per-gib and page-fault: expected a time, not "
+             "negative"));
+  SIDING_RETURN_IF_ERROR(
+      Expect(p.written_share >= 0 && p.written_share <= 1, "written-share: expected 0 to 1"));
   return Expect(p.failures_per_node_year >= 0 && p.failures_per_node_year < 1e4,
                 "failure-rate: expected 0 to 10000 a node and year");
 }
+
+double NodeTransferTime(const Parameters& p, double bytes) { return p.overhead + bytes / p.node_bandwidth; }
 
 absl::StatusOr<Workload> Draw(const Trace& trace, const Parameters& parameters) {
   SIDING_RETURN_IF_ERROR(Check(parameters));

@@ -12,6 +12,7 @@
 #include "common/mutex.h"
 #include "common/status.h"
 #include "policy/policy_file.h"
+#include "sim/efficiency.h"
 #include "sim/output.h"
 #include "sim/report.h"
 
@@ -20,7 +21,7 @@ namespace {
 
 struct Options {
   std::string trace, strategies = "all", policy, json, csv, notice_mix, checkpoint_fraction;
-  bool strict = false, quiet = false;
+  bool strict = false, quiet = false, protect = false;
   int limit = 0, threads = 2;
   Parameters parameters;
 };
@@ -89,10 +90,9 @@ absl::Status CanBeWritten(const std::string& path) {
 }
 
 absl::Status Compare(Options& o) {
-  SIDING_RETURN_IF_ERROR(CanBeWritten(o.json));
-  SIDING_RETURN_IF_ERROR(CanBeWritten(o.csv));
   SIDING_RETURN_IF_ERROR(ParseMix(o.notice_mix, o.parameters.notice_mix));
   SIDING_RETURN_IF_ERROR(ParseFraction(o.checkpoint_fraction, o.parameters));
+  SIDING_RETURN_IF_ERROR(Check(o.parameters));
   Policy policy = DefaultPolicy();
   if (!o.policy.empty()) {
     SIDING_ASSIGN_OR_RETURN(PolicyFile file, LoadPolicyFile(o.policy));
@@ -100,7 +100,12 @@ absl::Status Compare(Options& o) {
       std::cerr << o.policy << ": warning: " << warning << "\n";
     policy = std::move(file.policy);
   }
-  SIDING_ASSIGN_OR_RETURN(const std::vector<Strategy> strategies, ParseStrategies(o.strategies, policy));
+  SIDING_ASSIGN_OR_RETURN(const std::vector<Strategy> strategies,
+                          ParseStrategies(o.strategies, policy, o.protect));
+  if (!o.protect && MostLostWork(policy) > Duration(0))
+    std::cerr << o.policy << ": warning: with its most_lost_work siding is the same as siding-protected\n";
+  SIDING_RETURN_IF_ERROR(CanBeWritten(o.json));
+  SIDING_RETURN_IF_ERROR(CanBeWritten(o.csv));
   SIDING_ASSIGN_OR_RETURN(Trace trace, ReadTrace(o.trace, o.strict));
   if (o.limit > 0 && static_cast<size_t>(o.limit) < trace.jobs.size()) trace.jobs.resize(o.limit);
   SIDING_ASSIGN_OR_RETURN(const Workload workload, Draw(trace, o.parameters));
@@ -128,12 +133,48 @@ absl::Status MakeReport(const std::string& path, const std::string& html, const 
   return absl::OkStatus();
 }
 
+absl::Status PrintEfficiency(const EfficiencyTerms& terms, const std::string& path) {
+  SIDING_RETURN_IF_ERROR(Check(terms));
+  SIDING_RETURN_IF_ERROR(CanBeWritten(path));
+  const auto result = EfficiencyJson(terms);
+  std::cout << EfficiencyText(result);
+  return path.empty() ? absl::OkStatus() : Write(path, result.dump(2) + "\n");
+}
+
+void AddEfficiency(CLI::App& app, EfficiencyTerms& t, std::string& path) {
+  const auto add = [&](const char* name, auto& value, const char* help) {
+    return app.add_option(name, value, help)->capture_default_str();
+  };
+  add("--nodes", t.nodes, "nodes of the machine; one job has them all");
+  add("--gpus", t.gpus, "GPUs of a node; several with commas between them")->delimiter(',');
+  add("--failure-rates", t.failures_per_node_year,
+      "failures of a node in a year, GPUs left out; several with commas between them")
+      ->delimiter(',');
+  add("--gpu-failure-rate", t.failures_per_gpu_year, "failures of a GPU in a year");
+  add("--memory", t.memory, "bytes in an image of a node, GPUs left out");
+  add("--gpu-memory", t.gpu_memory, "bytes on each GPU");
+  add("--gpu-drain", t.gpu_drain, "bytes/s of one GPU into RAM");
+  add("--gpu-refill", t.gpu_refill, "bytes/s of one GPU from RAM");
+  add("--host-bandwidth", t.host_bandwidth, "bytes/s of all GPUs of a node together");
+  add("--node-bandwidth", t.node_bandwidth, "bytes/s of a node to and from storage");
+  add("--shared-bandwidth", t.shared_bandwidth, "bytes/s of all nodes together");
+  add("--overhead", t.overhead, "seconds of every image and every restore");
+  add("--image-stop", t.image_stop, "seconds for which an image of what has changed stops the job");
+  add("--image-stop-per-gib", t.image_stop_per_gib, "the same, beside that, for each GiB of --memory");
+  add("--written-share", t.written_share, "share of its memory that a job writes from one image to the next");
+  add("--untracked-stop-per-gib", t.untracked_stop_per_gib,
+      "the same where it stops the job as criu does, as the last of nine images that share pages");
+  add("--page-fault", t.page_fault, "seconds of the first store to a page after an image");
+  app.add_option("--json", path, "write the result there");
+}
+
 void AddCompare(CLI::App& app, Options& o) {
   app.add_option("--trace", o.trace, "a Standard Workload Format file (.swf), or Philly's csv")->required();
   app.add_option("--strategies", o.strategies, "all, or names with commas between them")
       ->capture_default_str();
   app.add_option("--policy", o.policy,
-                 "policy file for the strategy 'siding'; else policies/default.yaml's values");
+                 "policy file for the strategies 'siding' and 'siding-protected'; else the values of "
+                 "policies/default.yaml");
   app.add_option("--seed", o.parameters.seed, "of all random numbers")
       ->check(CLI::Validator(
           [](const std::string& text) {
@@ -167,6 +208,31 @@ void AddCompare(CLI::App& app, Options& o) {
       ->capture_default_str();
   app.add_option("--failure-rate", o.parameters.failures_per_node_year, "failures of a node in a year")
       ->capture_default_str();
+  app.add_flag("--protect", o.protect,
+               "checkpoint batch jobs on schedule under every strategy, as under siding-protected");
+  app.add_flag("--protect-on-demand", o.parameters.protect_on_demand,
+               "checkpoint on-demand jobs on schedule as well, where batch jobs are");
+  app.add_flag("--track-gangs", o.parameters.track_gangs,
+               "as if jobs of several nodes were tracked, which siding does not do yet: they run while an "
+               "image is written, and it has only what they have written since the last one");
+  app.add_flag("--images-alone", o.parameters.images_alone,
+               "as if nobody else wrote to shared storage beside an image on schedule: it has all of the "
+               "bandwidth, and not only the policy's checkpoint_bandwidth");
+  app.add_option("--image-stop", o.parameters.image_stop,
+                 "seconds for which a tracked job stands still for an image on schedule, whatever its size")
+      ->capture_default_str();
+  app.add_option("--image-stop-per-gib", o.parameters.image_stop_per_gib,
+                 "seconds beside that for each GiB that the job has on a node")
+      ->capture_default_str();
+  app.add_option("--untracked-stop-per-gib", o.parameters.untracked_stop_per_gib,
+                 "instead of the last, for the first two images after a start or restore")
+      ->capture_default_str();
+  app.add_option("--page-fault", o.parameters.page_fault,
+                 "seconds that the first store to a page after an image costs a tracked job")
+      ->capture_default_str();
+  app.add_option("--written-share", o.parameters.written_share,
+                 "share of its memory that a tracked job writes from one image to the next")
+      ->capture_default_str();
   app.add_option("--limit", o.limit, "use only the first N jobs");
   app.add_flag("--strict", o.strict, "refuse a trace with a broken line, instead of skipping the line");
   app.add_option("--threads", o.threads, "how many strategies run at the same time")
@@ -189,20 +255,29 @@ int Main(int argc, char** argv) {
   report.add_option("result", result, "the JSON file")->required();
   report.add_option("--html", html, "write one self-contained page there");
   report.add_option("--png", png, "write the plots there (needs rsvg-convert)");
+  CLI::App& efficiency = *app.add_subcommand(
+      "efficiency",
+      "a model: how much of its time a job on the whole machine computes, by how it is checkpointed");
+  EfficiencyTerms terms;
+  std::string efficiency_json;
+  AddEfficiency(efficiency, terms, efficiency_json);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
     std::cerr << "siding-sim: "
-              << (compare.parsed()  ? "compare: "
-                  : report.parsed() ? "report: "
-                                    : "")
+              << (compare.parsed()      ? "compare: "
+                  : report.parsed()     ? "report: "
+                  : efficiency.parsed() ? "efficiency: "
+                                        : "")
               << error.what() << "\n";
     return 2;
   }
   absl::Status status;
   if (compare.parsed()) {
     status = Compare(options);
+  } else if (efficiency.parsed()) {
+    status = PrintEfficiency(terms, efficiency_json);
   } else if (html.empty() && png.empty()) {
     status = absl::InvalidArgumentError("report: expected --html FILE, --png FILE or both");
   } else {

@@ -49,12 +49,17 @@ Metrics Measure(const Workload& workload, const std::string& name, const Replaye
     }
     m.lost_node_hours += result.redone * job.trace.nodes / 3600;
     m.failure_node_hours += result.redone_failures * job.trace.nodes / 3600;
+    if (job.on_demand) m.on_demand_failure_node_hours += result.redone_failures * job.trace.nodes / 3600;
     m.checkpoint_node_hours += result.dumping * job.trace.nodes / 3600;
     m.restore_node_hours += result.restoring * job.trace.nodes / 3600;
+    m.failure_restore_node_hours += result.restoring_failures * job.trace.nodes / 3600;
+    m.stop_node_hours += result.stopped * job.trace.nodes / 3600;
+    m.fault_node_hours += result.slowed * job.trace.nodes / 3600;
     m.bytes_written += result.bytes_written;
     useful += job.trace.runtime * job.trace.nodes;
   }
   m.span = replayed.span;
+  m.checkpoint_interval_mean = replayed.interval;
   m.planning_seconds = replayed.planning;
   const double all = replayed.span * workload.nodes;
   m.utilisation = all > 0 ? replayed.busy / all : 0;

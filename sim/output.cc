@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "sim/protection_schedule.h"
 
 namespace siding::sim {
 namespace {
@@ -46,7 +47,27 @@ json DrawnJson(const Trace& trace, const Workload& w) {
           {"self_checkpointing_share", p.self_checkpointing},
           {"self_checkpointing_jobs", own},
           {"failures_per_node_year", p.failures_per_node_year},
-          {"failures", w.failures.size()}};
+          {"failures", w.failures.size()},
+          {"protect_on_demand", p.protect_on_demand},
+          {"images_alone", p.images_alone},
+          {"image_stop_seconds", p.image_stop},
+          {"image_stop_seconds_per_gib", p.image_stop_per_gib},
+          {"untracked_stop_seconds_per_gib", p.untracked_stop_per_gib},
+          {"page_fault_seconds", p.page_fault},
+          {"image_written_share", p.written_share},
+          {"images_of_a_row", RowOf(p.written_share).images},
+          {"tracked", p.track_gangs ? "as if jobs of several nodes were tracked, which siding does not do yet"
+                                    : "jobs of one node"}};
+}
+
+// If every job had begun when it was submitted.
+double MostUseful(const Workload& w) {
+  double work = 0, last = 0;
+  for (const Job& job : w.jobs) {
+    work += job.trace.nodes * job.trace.runtime;
+    last = std::max(last, job.trace.submit + job.trace.runtime);
+  }
+  return work / (last * w.nodes);
 }
 
 json MetricsJson(const Metrics& m) {
@@ -58,8 +79,16 @@ json MetricsJson(const Metrics& m) {
           {"on_demand_wait_mean", m.on_demand_wait_mean},
           {"lost_node_hours", m.lost_node_hours},
           {"failure_node_hours", m.failure_node_hours},
+          {"on_demand_failure_node_hours", m.on_demand_failure_node_hours},
           {"checkpoint_node_hours", m.checkpoint_node_hours},
           {"restore_node_hours", m.restore_node_hours},
+          {"failure_restore_node_hours", m.failure_restore_node_hours},
+          {"stop_node_hours", m.stop_node_hours},
+          {"fault_node_hours", m.fault_node_hours},
+          {"preemption_cost_node_hours", m.preemption_cost()},
+          {"failure_cost_node_hours", m.failure_cost()},
+          {"protection_cost_node_hours", m.protection_cost()},
+          {"cost_node_hours", m.preemption_cost() + m.failure_cost() + m.protection_cost()},
           {"queue_node_hours", m.queue_node_hours},
           {"preemptions", m.preemptions},
           {"preemptions_per_job", m.preemptions_per_job},
@@ -69,6 +98,8 @@ json MetricsJson(const Metrics& m) {
           {"bounded_slowdown_median", m.bounded_slowdown_median},
           {"utilisation", m.utilisation},
           {"useful_utilisation", m.useful_utilisation},
+          {"useful_of_held", m.utilisation > 0 ? m.useful_utilisation / m.utilisation : 1},
+          {"checkpoint_interval_mean", m.checkpoint_interval_mean},
           {"bytes_written", m.bytes_written},
           {"span", m.span},
           {"planning_seconds", m.planning_seconds}};
@@ -79,7 +110,10 @@ json MetricsJson(const Metrics& m) {
 json ToJson(const Trace& trace, const Workload& workload, const std::vector<Metrics>& metrics) {
   json strategies = json::array();
   for (const Metrics& m : metrics) strategies.push_back(MetricsJson(m));
-  return {{"trace", trace.name}, {"drawn", DrawnJson(trace, workload)}, {"strategies", strategies}};
+  return {{"trace", trace.name},
+          {"drawn", DrawnJson(trace, workload)},
+          {"useful_utilisation_at_most", MostUseful(workload)},
+          {"strategies", strategies}};
 }
 
 std::string ToCsv(const json& result) {
@@ -99,20 +133,37 @@ std::string ToCsv(const json& result) {
 }
 
 std::string ToTable(const json& result) {
-  std::string table = absl::StrFormat("%-21s %8s %8s %8s %11s %10s %10s %10s %8s %6s %9s %7s\n", "strategy",
-                                      "in time", "feasible", "instant", "lost node-h", "dump nd-h",
-                                      "rest. nd-h", "queue nd-h", "victims", "effic.", "slowdown", "useful");
+  std::string table =
+      absl::StrFormat("%-20s %8s %8s %8s %8s %8s %8s %7s %6s %11s\n", "", "of held", "useful", "in time",
+                      "feasible", "instant", "slowdown", "victims", "effic.", "queue");
+  std::string costs = absl::StrFormat("%-20s  %-34s   %-27s   %-26s\n%-20s", "node-hours", "preemption",
+                                      "failures", "protection", "");
+  absl::StrAppendFormat(&costs, "  %8s %7s %8s %8s   %8s %8s %9s   %8s %8s %8s   %9s %9s\n", "lost", "dump",
+                        "restore", "all", "lost", "restore", "all", "stops", "faults", "all", "sum",
+                        "interval");
   for (const json& s : result.at("strategies")) {
     const auto number = [&](const char* key) { return s.at(key).get<double>(); };
+    const std::string name = s.at("name");
+    absl::StrAppendFormat(&table, "%-20s %7.2f%% %7.2f%% %7.2f%% %7.2f%% %7.2f%% %8.2f %7d %6.2f %11.1f\n",
+                          name, 100 * number("useful_of_held"), 100 * number("useful_utilisation"),
+                          100 * number("deadline_hit_rate"), 100 * number("deadline_hit_rate_where_feasible"),
+                          100 * number("instant_start_rate"), number("bounded_slowdown_mean"),
+                          s.at("preemptions").get<int>(), number("preemption_efficiency"),
+                          number("queue_node_hours"));
+    const double after_failures = number("failure_restore_node_hours");
     absl::StrAppendFormat(
-        &table, "%-21s %7.2f%% %7.2f%% %7.2f%% %11.1f %10.1f %10.1f %10.1f %8d %6.2f %9.2f %6.2f%%\n",
-        s.at("name").get<std::string>(), 100 * number("deadline_hit_rate"),
-        100 * number("deadline_hit_rate_where_feasible"), 100 * number("instant_start_rate"),
-        number("lost_node_hours"), number("checkpoint_node_hours"), number("restore_node_hours"),
-        number("queue_node_hours"), s.at("preemptions").get<int>(), number("preemption_efficiency"),
-        number("bounded_slowdown_mean"), 100 * number("useful_utilisation"));
+        &costs, "%-20s  %8.0f %7.0f %8.0f %8.0f   %8.0f %8.0f %9.0f   %8.0f %8.0f %8.0f   %9.0f %8.0fs\n",
+        name, number("lost_node_hours"), number("checkpoint_node_hours"),
+        number("restore_node_hours") - after_failures, number("preemption_cost_node_hours"),
+        number("failure_node_hours"), after_failures, number("failure_cost_node_hours"),
+        number("stop_node_hours"), number("fault_node_hours"), number("protection_cost_node_hours"),
+        number("cost_node_hours"), number("checkpoint_interval_mean"));
   }
-  return table;
+  return absl::StrCat(
+      table,
+      absl::StrFormat("useful: %.2f%% at most, if every job had begun when it was submitted\n",
+                      100 * result.at("useful_utilisation_at_most").get<double>()),
+      costs);
 }
 
 std::string DrawnText(const json& result) {

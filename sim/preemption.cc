@@ -21,7 +21,7 @@ bool Simulation::ServeAtOnce(int j) {
 }
 
 void Simulation::PrepareSnapshot() {
-  snapshot_.shared.bytes_per_second = p_.shared_bandwidth;
+  snapshot_.shared.bytes_per_second = shared_bandwidth_;
   const Rate to_shared{p_.node_bandwidth, FromSeconds(p_.overhead), p_.spread};
   for (int n = 0; n < w_.nodes; ++n) {
     NodeView node;
@@ -74,10 +74,26 @@ JobView Simulation::View(int v) {
   }
   view.running_since = At(now_ - job.done);
   view.durable_at = At(now_ - (job.done - job.durable));
+  if (job.durable > 0) view.way_back = WayBack(v);
+  const ProtectionSchedule& schedule = schedules_[v];
+  view.most_lost = FromSeconds(schedule.MostLost(job.computing));
+  if (const double until = BusyUntil(v); until > 0) view.saved_by = At(until);
   view.kill_grace = FromSeconds(p_.kill_grace);
   view.preemptions = out_.jobs[v].preemptions;
   if (job.last_preempted >= 0) view.last_preempted = At(job.last_preempted);
   return view;
+}
+
+double Simulation::BusyUntil(int v) const {
+  const SimJob& job = jobs_[v];
+  const double until = schedules_[v].BusyUntil(job.computing + now_ - job.since);
+  return until > 0 ? job.since + until - job.computing : 0;
+}
+
+Duration Simulation::WayBack(int v) const {
+  const Job& spec = Spec(v);
+  return FromSeconds(
+      std::max(NodeTransferTime(p_, spec.bytes), spec.bytes * spec.trace.nodes / shared_bandwidth_));
 }
 
 JobView Simulation::ViewOfRequest(int j) const {
@@ -131,7 +147,8 @@ void Simulation::LeaveNow(int request) {
     victims.insert(holder);
   }
   for (int victim : victims) {
-    if (due_.contains(victim) && jobs_[victim].state == JobState::kRunning) Due(victim);
+    if (!due_.contains(victim) || jobs_[victim].state != JobState::kRunning) continue;
+    if (due_.at(victim) == Method::kKill || BusyUntil(victim) == 0) Due(victim);
   }
 }
 
@@ -141,7 +158,8 @@ void Simulation::Preempt(int v, Method method) {
   for (int node : job.nodes) out_.used_nodes += machine_.kept_for(node) != kNobody;
   ++out_.jobs[v].preemptions;
   out_.given_up_nodes += static_cast<int>(job.nodes.size());
-  job.last_preempted = job.stopped = now_;
+  job.last_preempted = job.away_since = now_;
+  job.failed = false;
   job.leaving = method;
   ++job.incarnation;  // its end will not come as it was foreseen
   switch (method) {
@@ -188,7 +206,9 @@ void Simulation::Gone(int v) {
     Move(v, {After(v) == JobState::kParked ? JobEvent::kReleased : JobEvent::kRequeued});
   } else {
     in_flight_ -= Spec(v).bytes * Spec(v).trace.nodes;
-    job.durable = job.done;
+    job.durable = job.at_start = job.done;
+    job.shares = false;
+    job.computing = 0;
     if (moving_.contains(v)) Thaw(v);
     Move(v, {JobEvent::kCommit, JobEvent::kReleased});
   }
@@ -216,7 +236,8 @@ void Simulation::Fail(int node) {
     if (job.state == JobState::kSuspended || moving_.contains(j)) Thaw(j);
     out_.jobs[j].redone_failures += FallBack(j);
     Move(j, {After(j) == JobState::kParked ? JobEvent::kRestoreFailed : JobEvent::kRestartNeeded});
-    if (job.stopped < 0) job.stopped = now_;
+    if (job.away_since < 0) job.away_since = now_;
+    job.failed = true;
     (Spec(j).on_demand ? late_ : returning_).push_back(j);
     Leave(j);
   }

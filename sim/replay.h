@@ -9,6 +9,8 @@
 // elsewhere if moving is sooner than waiting and there are nodes; the others on any nodes (the rules of
 // planner/way_back.h).
 //
+// Where the policy has most_lost_work, batch jobs are checkpointed on schedule (sim/protection_schedule.h).
+//
 // A dump or restore takes the measured time times the job's drawn `speed`, or longer if shared storage is the
 // bottleneck: then what is on its way, over the tier's bandwidth.
 #pragma once
@@ -37,11 +39,14 @@ struct JobResult {
   double first_start = -1;
   double end = -1;
   int preemptions = 0;
-  double redone = 0;           // seconds of work that were done again after it was ended for a request
-  double redone_failures = 0;  // the same after failures of nodes
-  double dumping = 0;          // seconds in which its nodes wrote its image
-  double restoring = 0;        // seconds in which its nodes read it
-  double displaced = 0;        // seconds without nodes, or frozen, after a preemption
+  double redone = 0;              // seconds of work that were done again after it was ended for a request
+  double redone_failures = 0;     // the same after failures of nodes
+  double dumping = 0;             // seconds in which its nodes wrote its image
+  double restoring = 0;           // seconds in which its nodes read it
+  double restoring_failures = 0;  // of these, after failures of nodes
+  double stopped = 0;             // seconds in which it stood still for images on schedule
+  double slowed = 0;              // seconds that page faults have cost it, since it is tracked
+  double displaced = 0;           // seconds without nodes, or frozen, after a preemption
   double bytes_written = 0;
   bool feasible = true;  // on-demand: a plan was found when it arrived
 };
@@ -53,6 +58,7 @@ struct Replayed {
   double busy = 0;            // node-seconds of nodes that were held
   double span = 0;            // seconds until the last job ended
   double planning = 0;        // seconds that planning took in all, on this machine
+  double interval = 0;        // from one image on schedule to the next, the mean of all jobs that get them
   std::vector<LogEntry> log;  // if asked for
 };
 

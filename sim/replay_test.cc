@@ -74,16 +74,19 @@ TEST_P(ReplayTest, EveryJobEndsOnceAndNotBeforeItsWorkIsDone) {
     const Workload workload = RandomWorkload(seed);
     const Replayed replayed = Replay(workload, strategy(), true);
     std::vector<int> done(workload.jobs.size(), 0);
+    double stopped = 0;
     for (const LogEntry& entry : replayed.log) done[entry.job] += entry.what == LogEntry::What::kDone;
     for (size_t j = 0; j < workload.jobs.size(); ++j) {
       const JobResult& result = replayed.jobs[j];
       ASSERT_EQ(result.state, JobState::kDone) << "seed " << seed << ", job " << j;
       ASSERT_EQ(done[j], 1);
-      const double took =
-          workload.jobs[j].trace.runtime + result.redone + result.redone_failures + result.restoring;
+      stopped += result.stopped;
+      const double took = workload.jobs[j].trace.runtime + result.redone + result.redone_failures +
+                          result.restoring + result.stopped + result.slowed;
       ASSERT_GE(result.end - workload.jobs[j].trace.submit, took * (1 - 1e-9))
           << "seed " << seed << ", job " << j;
     }
+    EXPECT_EQ(stopped > 0, GetParam() == "siding-protected");
   }
 }
 
@@ -115,9 +118,9 @@ TEST_P(ReplayTest, TheSameSeedGivesTheSameResult) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Strategies, ReplayTest,
-                         testing::Values("siding", "kill-only", "checkpoint-all", "slurm-preempt",
-                                         "slurm-youngest-first", "pbs-order", "kueue-classical",
-                                         "static-reservation", "none"),
+                         testing::Values("siding", "siding-protected", "kill-only", "checkpoint-all",
+                                         "slurm-preempt", "slurm-youngest-first", "pbs-order",
+                                         "kueue-classical", "static-reservation", "none"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::replace(name.begin(), name.end(), '-', '_');
@@ -171,6 +174,131 @@ TEST(Replay, AnImageTakesTimeThatADeadlineMayNotHave) {
   EXPECT_EQ(Of(w, "checkpoint-all").feasible, 0);
   w.jobs[1].notice = 300;
   EXPECT_EQ(Of(w, "checkpoint-all").met, 1);
+}
+
+// As if it were tracked. The first image is begun at 36 s, and counts 12 later; the next one 36 later, and so
+// on. A whole one takes 12 s, any other 3.
+Workload Protected(double stop) {
+  Workload w = TwoJobs(0);
+  w.parameters.track_gangs = true;
+  w.parameters.image_stop = stop;
+  w.parameters.image_stop_per_gib = w.parameters.untracked_stop_per_gib = w.parameters.page_fault = 0;
+  return w;
+}
+Workload ProtectedAlone(double stop, std::vector<Failure> failures = {}) {
+  Workload w = Protected(stop);
+  w.jobs.resize(1);
+  w.failures = std::move(failures);
+  return w;
+}
+Metrics OfProtecting(const Workload& w, Method method) {
+  Strategy strategy{"ours", Strategy::Kind::kPlan, {}};
+  strategy.policy.classes = {{.name = "all", .methods = {{method}}}};
+  strategy.policy.most_lost_work = std::chrono::minutes(1);
+  strategy.policy.checkpoint_bandwidth = 1;
+  return Measure(w, "ours", Replay(w, strategy));
+}
+Metrics OfKilling(const Workload& w) { return OfProtecting(w, Method::kKill); }
+
+TEST(Replay, AKillLeavesWhatTheNewestImageHas) {
+  EXPECT_DOUBLE_EQ(OfKilling(Protected(0)).lost_node_hours, 2 * 16 / 3600.0);
+}
+TEST(Replay, AKillDuringTheFirstImageLeavesNothing) {
+  Workload w = Protected(0);
+  w.jobs[1].trace.submit = 40;
+  EXPECT_DOUBLE_EQ(OfKilling(w).lost_node_hours, 2 * 40 / 3600.0);
+}
+TEST(Replay, AFailureLeavesWhatTheNewestImageHas) {
+  EXPECT_DOUBLE_EQ(OfKilling(ProtectedAlone(0, {{500, 0}})).failure_node_hours, 2 * 8 / 3600.0);
+}
+TEST(Replay, AFailureDuringTheFirstImageLeavesNothing) {
+  EXPECT_DOUBLE_EQ(OfKilling(ProtectedAlone(0, {{40, 0}})).failure_node_hours, 2 * 40 / 3600.0);
+}
+TEST(Replay, AFailureLeavesAnOwnSaveThatIsNewerThanTheImage) {
+  Workload w = ProtectedAlone(0, {{100, 0}});
+  w.jobs[0].own_interval = 95;
+  const Metrics m = OfKilling(w);
+  EXPECT_DOUBLE_EQ(m.failure_node_hours, 2 * 5 / 3600.0);
+  EXPECT_DOUBLE_EQ(m.failure_restore_node_hours, 2 * 12 / 3600.0);
+}
+// At 85 the second image does not count yet, and the first is whole.
+TEST(Replay, AnImageThatSharesPagesIsCopiedBeforeItIsRead) {
+  EXPECT_DOUBLE_EQ(OfKilling(ProtectedAlone(0, {{85, 0}})).failure_restore_node_hours, 2 * 12 / 3600.0);
+  EXPECT_DOUBLE_EQ(OfKilling(ProtectedAlone(0, {{90, 0}})).failure_restore_node_hours, 2 * 32 / 3600.0);
+}
+// Restored at 132 with the work of 84, so that it has its first image at 168.
+TEST(Replay, ARestoredJobBeginsWithAWholeImage) {
+  const Metrics m = OfKilling(ProtectedAlone(0, {{100, 0}, {190, 0}}));
+  EXPECT_DOUBLE_EQ(m.failure_node_hours, 2 * (16 + 22) / 3600.0);
+  EXPECT_DOUBLE_EQ(m.failure_restore_node_hours, 2 * (32 + 12) / 3600.0);
+}
+// Frozen from 100 to 150; the third image is begun at 173 and counts 3 s later.
+TEST(Replay, TheScheduleOfAFrozenJobStandsStillAsWell) {
+  for (const auto& [failure, lost] : {std::pair{160.0, 26.0}, std::pair{180.0, 7.0}}) {
+    Workload w = Protected(0);
+    w.jobs[1].trace.nodes = 2;
+    w.failures = {{failure, 0}};
+    EXPECT_DOUBLE_EQ(OfProtecting(w, Method::kSuspend).failure_node_hours, 2 * lost / 3600);
+  }
+}
+TEST(Replay, AnOrderWaitsForTheImageThatIsUnderWay) {
+  Workload w = Protected(0);
+  w.jobs[1].trace.submit = 40;
+  EXPECT_NEAR(OfProtecting(w, Method::kSuspend).on_demand_wait_mean, 8, 1e-6);
+}
+TEST(Replay, AProtectedJobEndsLaterByItsStops) {
+  const Metrics m = OfKilling(ProtectedAlone(1));
+  EXPECT_GT(m.span, 1015);
+  EXPECT_NEAR(m.stop_node_hours, 2 * (m.span - 1000) / 3600, 1e-9);
+}
+TEST(Replay, AProtectedJobEndsLaterByItsPageFaults) {
+  Workload w = ProtectedAlone(0);
+  w.parameters.page_fault = 1e-6;
+  const Metrics m = OfKilling(w);
+  EXPECT_GT(m.span, 1001);
+  EXPECT_NEAR(m.fault_node_hours, 2 * (m.span - 1000) / 3600, 1e-9);
+}
+// Five whole ones and 19 others.
+TEST(Replay, BytesOfImagesAreCounted) {
+  EXPECT_NEAR(OfKilling(ProtectedAlone(0)).bytes_written, 2 * 10e9 * (5 + 1.9), 1);
+}
+TEST(Replay, OthersHaveTheBandwidthThatImagesLeave) {
+  Workload w = Protected(0);
+  w.parameters.shared_bandwidth = 1e9;
+  w.parameters.tolerance = 200;
+  EXPECT_DOUBLE_EQ(OfProtecting(w, Method::kCheckpoint).checkpoint_node_hours, 2 * 40 / 3600.0);
+}
+TEST(Replay, ARestoreAfterAKillIsNotOneAfterAFailure) {
+  const Metrics m = OfKilling(Protected(0));
+  EXPECT_DOUBLE_EQ(m.restore_node_hours, 2 * 32 / 3600.0);
+  EXPECT_EQ(m.failure_restore_node_hours, 0);
+}
+TEST(Metrics, TheCostsHaveEachHourOnce) {
+  Workload w = Protected(1);
+  w.failures = {{500, 0}};
+  const Metrics m = OfKilling(w);
+  EXPECT_DOUBLE_EQ(m.preemption_cost() + m.failure_cost() + m.protection_cost(),
+                   m.lost_node_hours + m.failure_node_hours + m.checkpoint_node_hours + m.restore_node_hours +
+                       m.stop_node_hours + m.fault_node_hours);
+}
+TEST(Strategies, AllAreProtectedIfThatIsAskedFor) {
+  for (const Strategy& strategy : AllStrategies({}))
+    EXPECT_EQ(MostLostWork(strategy.policy) > Duration(0), strategy.name == "siding-protected");
+  for (const Strategy& strategy : AllStrategies({}, true))
+    EXPECT_EQ(MostLostWork(strategy.policy), std::chrono::minutes(1)) << strategy.name;
+}
+TEST(Strategies, TheProtectedOneProtectsWhereTheClassDoesNot) {
+  Policy policy;
+  policy.classes = {{.name = "all", .most_lost_work = Duration(0)}};
+  EXPECT_EQ(MostLostWork(ParseStrategies("siding-protected", policy)->front().policy),
+            std::chrono::minutes(1));
+}
+TEST(Strategies, TheProtectedOneKeepsToThePolicyFile) {
+  Policy policy;
+  policy.most_lost_work = std::chrono::minutes(5);
+  EXPECT_EQ(ParseStrategies("siding-protected", policy)->front().policy.most_lost_work,
+            std::chrono::minutes(5));
+  EXPECT_EQ(ParseStrategies("siding-protected", {})->front().policy.most_lost_work, std::chrono::minutes(1));
 }
 
 TEST(Replay, AVictimIsLeftAloneForAsLongAsThePolicySays) {

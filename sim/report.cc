@@ -30,6 +30,7 @@ struct Plot {
 constexpr Plot kPlots[] = {
     {"Deadlines met, % of on-demand jobs (more is better)", "deadline_hit_rate", 100, 1},
     {"Work done twice, node-hours (less is better)", "lost_node_hours", 1, 0},
+    {"Work done twice after failures of nodes, node-hours (less is better)", "failure_node_hours", 1, 0},
     {"Nodes writing and reading images, node-hours (less is better)", "checkpoint_and_restore", 1, 0},
     {"Mean bounded slowdown of batch jobs (less is better)", "bounded_slowdown_mean", 1, 1},
     {"Preemptions (victims)", "preemptions", 1, 0},

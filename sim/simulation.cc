@@ -6,6 +6,19 @@
 #include <cstdlib>
 
 namespace siding::sim {
+namespace {
+
+double MeanInterval(const std::vector<ProtectionSchedule>& schedules) {
+  double sum = 0, count = 0;
+  for (const ProtectionSchedule& schedule : schedules) {
+    if (!schedule.protects()) continue;
+    sum += schedule.interval();
+    ++count;
+  }
+  return count > 0 ? sum / count : 0;
+}
+
+}  // namespace
 
 Simulation::Simulation(const Workload& workload, const Strategy& strategy, bool keep_log)
     : w_(workload),
@@ -15,6 +28,11 @@ Simulation::Simulation(const Workload& workload, const Strategy& strategy, bool 
       machine_(workload.nodes),
       jobs_(workload.jobs.size()) {
   out_.jobs.resize(jobs_.size());
+  for (const Job& job : w_.jobs) schedules_.emplace_back(job, strategy.policy, p_, w_.nodes);
+  out_.interval = MeanInterval(schedules_);
+  const bool protects =
+      std::any_of(schedules_.begin(), schedules_.end(), [](const auto& s) { return s.protects(); });
+  shared_bandwidth_ = p_.shared_bandwidth * (protects ? ShareLeft(strategy.policy) : 1);
   for (size_t j = 0; j < jobs_.size(); ++j)
     events_.push({w_.jobs[j].trace.submit, SimEvent::Kind::kSubmit, static_cast<int>(j), 0});
   for (const Failure& failure : w_.failures)
@@ -77,10 +95,18 @@ void Simulation::Submit(int j) {
 void Simulation::Compute(int j, JobEvent event) {
   SimJob& job = jobs_[j];
   Move(j, {event});
-  if (event == JobEvent::kRestored) out_.jobs[j].restoring += now_ - job.since;
+  if (event == JobEvent::kRestored) {
+    out_.jobs[j].restoring += now_ - job.since;
+    if (job.failed) out_.jobs[j].restoring_failures += now_ - job.since;
+  }
+  if (event != JobEvent::kThawed) {
+    job.at_start = job.done;
+    job.computing = 0;
+    job.failed = false;
+  }
   job.since = now_;
   if (out_.jobs[j].first_start < 0) out_.jobs[j].first_start = now_;
-  events_.push({now_ + Spec(j).trace.runtime - job.done, SimEvent::Kind::kEnd, j, job.incarnation});
+  events_.push({now_ + TimeFor(j, Spec(j).trace.runtime), SimEvent::Kind::kEnd, j, job.incarnation});
 }
 
 void Simulation::Start(int j, std::vector<int> nodes) {
@@ -99,12 +125,13 @@ void Simulation::Start(int j, std::vector<int> nodes) {
 
 void Simulation::ReturnedAt(int j) {
   SimJob& job = jobs_[j];
-  if (job.stopped >= 0) out_.jobs[j].displaced += now_ - job.stopped;
-  job.stopped = -1;
+  if (job.away_since >= 0) out_.jobs[j].displaced += now_ - job.away_since;
+  job.away_since = -1;
 }
 
 void Simulation::End(int j) {
   SimJob& job = jobs_[j];
+  CountWork(j);
   Move(j, {JobEvent::kSucceeded});
   job.done = Spec(j).trace.runtime;
   Leave(j);
@@ -147,31 +174,53 @@ void Simulation::NodeFree(int node) {
   }
 }
 
+double Simulation::TimeFor(int j, double work) const {
+  const SimJob& job = jobs_[j];
+  return schedules_[j].TimeFor(work - job.at_start) - job.computing;
+}
+
 void Simulation::CountWork(int j) {
   SimJob& job = jobs_[j];
-  job.done += now_ - job.since;
+  const ProtectionSchedule& schedule = schedules_[j];
+  const double passed = now_ - job.since, before = job.computing, done = job.done;
+  job.computing += passed;
+  job.done = job.at_start + schedule.Work(job.computing);
   job.since = now_;
+  if (schedule.protects()) {
+    JobResult& result = out_.jobs[j];
+    const double stopped = schedule.Stopped(job.computing) - schedule.Stopped(before);
+    result.stopped += stopped;
+    result.slowed += std::max(0.0, passed - stopped - (job.done - done));
+    result.bytes_written += schedule.Written(job.computing) - schedule.Written(before);
+  }
+  const auto save = [&](double work, bool shares) {
+    if (work <= job.durable) return;
+    job.durable = work;
+    job.shares = shares;
+  };
+  if (const double saved = schedule.Durable(job.computing); saved > 0)
+    save(job.at_start + saved, schedule.SharesPages(job.computing));
   if (const double interval = Spec(j).own_interval; interval > 0)
-    job.durable = std::max(job.durable, std::floor(job.done / interval) * interval);
+    save(std::floor(job.done / interval) * interval, false);
 }
 
 double Simulation::FallBack(int j) {
   SimJob& job = jobs_[j];
-  return std::exchange(job.done, job.durable) - job.durable;
-}
-
-double Simulation::TransferTime(int j, double bandwidth) {
-  const Job& spec = Spec(j);
-  return spec.speed * (p_.overhead + spec.bytes / bandwidth);
+  const double lost = job.done - job.durable;
+  job.done = job.at_start = job.durable;
+  job.computing = 0;
+  return lost;
 }
 
 double Simulation::DumpTime(int j) {
-  return std::max(TransferTime(j, p_.node_bandwidth), in_flight_ / p_.shared_bandwidth);
+  return std::max(Spec(j).speed * NodeTransferTime(p_, Spec(j).bytes), in_flight_ / shared_bandwidth_);
 }
 
 double Simulation::RestoreTime(int j) {
-  const double all = Spec(j).bytes * Spec(j).trace.nodes;
-  return std::max(TransferTime(j, p_.node_bandwidth), all / p_.shared_bandwidth);
+  const Job& spec = Spec(j);
+  // An image that shares pages is read and written once more in the tier, before it is read.
+  const double bytes = (jobs_[j].shares ? 3 : 1) * spec.bytes;
+  return std::max(spec.speed * NodeTransferTime(p_, bytes), bytes * spec.trace.nodes / shared_bandwidth_);
 }
 
 Replayed Replay(const Workload& workload, const Strategy& strategy, bool keep_log) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <initializer_list>
-#include <limits>
 #include <map>
 #include <queue>
 #include <set>
@@ -14,11 +13,10 @@
 #include "model/snapshot.h"
 #include "planner/planner.h"
 #include "sim/machine.h"
+#include "sim/protection_schedule.h"
 #include "sim/replay.h"
 
 namespace siding::sim {
-
-inline constexpr double kNever = std::numeric_limits<double>::infinity();
 
 struct SimEvent {
   // At one moment nodes become free before requests are handled.
@@ -36,12 +34,15 @@ struct SimJob {
   JobState state = JobState::kPending;
   int incarnation = 0;
   std::vector<int> nodes;
-  double since = 0;     // it computes since then, if kRunning
-  double done = 0;      // seconds of work, up to `since`
-  double durable = 0;   // of these, what a kill leaves
-  double stopped = -1;  // made way then and has not come back; -1: has not
+  double since = 0;        // it computes since then, if kRunning
+  double done = 0;         // seconds of work, up to `since`
+  double at_start = 0;     // of these, before it was started or restored
+  double computing = 0;    // seconds since then in which it was to compute, up to `since`
+  double durable = 0;      // of these, what a kill leaves
+  bool shares = false;     // the image that has them shares pages with others
+  double away_since = -1;  // made way then and has not come back; -1: has not
   double last_preempted = -1;
-  bool has_image = false;
+  bool failed = false;  // and has not computed since
   Method leaving = Method::kKill;
   int awaited = 0;  // on-demand: nodes that are kept for it and not yet free
 };
@@ -73,13 +74,14 @@ class Simulation {
   void NodeFree(int node);
 
   // ---- work ----
+  // From `since` on, or once it has nodes again, until so much work is done.
+  double TimeFor(int j, double work) const;
   // What it has done by now, and what of that would survive.
   void CountWork(int j);
   // Back to its last durable work. Returns the seconds of work that are lost.
   double FallBack(int j);
-  // After a kill or a failure a job continues from its own last save, or from the beginning.
+  // After a kill or a failure a job continues from its newest image or own save, or from the beginning.
   JobState After(int j) const { return jobs_[j].durable > 0 ? JobState::kParked : JobState::kPending; }
-  double TransferTime(int j, double bandwidth);
   double DumpTime(int j);
   double RestoreTime(int j);
 
@@ -89,11 +91,16 @@ class Simulation {
   static Time At(double seconds) { return Time(FromSeconds(seconds)); }
   Plan MakeAPlan(int j);
   JobView View(int v);
+  // An image on schedule is under way until then; 0: none is.
+  double BusyUntil(int v) const;
+  // Its restore, as the planner knows it: at measured speed.
+  Duration WayBack(int v) const;
   // A deadline job that computes, and will have ended when it said.
   JobView ViewOfRequest(int j) const;
   void Execute(int j, const Plan& plan);
   // Those that were to leave for it later do so when no other job is waited for any more: a job whose end was
-  // expected has ended before. Where guards may hold them back they keep to the plan.
+  // expected has ended before. Where guards may hold them back they keep to the plan, and so do those with an
+  // image under way.
   void LeaveNow(int request);
   // A step of a plan that was to wait, unless the job has left meanwhile.
   void Due(int v);
@@ -117,8 +124,8 @@ class Simulation {
   bool MovingIsSooner(int j);
   // Its memory is written where it is; then it takes other nodes like any that made way.
   void MoveAway(int j);
-  // As its user said.
-  double Remaining(int j) const { return Spec(j).trace.requested - jobs_[j].done; }
+  // As its user said, and what images on schedule add to it.
+  double Remaining(int j) const { return TimeFor(j, Spec(j).trace.requested); }
   // When `nodes` nodes are free if all jobs take as long as they said, and how many are left over then.
   std::pair<double, int> Reservation(int nodes) const;
 
@@ -128,6 +135,8 @@ class Simulation {
   const bool keep_log_;
   Machine machine_;
   std::vector<SimJob> jobs_;
+  std::vector<ProtectionSchedule> schedules_;
+  double shared_bandwidth_ = 0;  // for those who make way and come back
   std::priority_queue<SimEvent> events_;
   double now_ = 0;
   std::vector<int> late_, returning_, queue_, frozen_;

@@ -24,22 +24,46 @@ Policy DefaultPolicy() {
   return policy;
 }
 
-std::vector<Strategy> AllStrategies(const Policy& ours) {
-  using Kind = Strategy::Kind;
-  return {{"siding", Kind::kPlan, ours},
-          {"kill-only", Kind::kPlan, Only({Method::kKill})},
-          {"checkpoint-all", Kind::kPlan, Only({Method::kCheckpoint})},
-          {"slurm-preempt", Kind::kPlan, Only({Method::kKill}, siding::Strategy::kSlurmPreempt)},
-          {"slurm-youngest-first", Kind::kPlan, Only({Method::kKill}, siding::Strategy::kSlurmYoungestFirst)},
-          {"pbs-order", Kind::kPlan,
-           Only({Method::kSuspend, Method::kCheckpoint, Method::kKill}, siding::Strategy::kPbsOrder)},
-          {"kueue-classical", Kind::kPlan, Only({Method::kKill}, siding::Strategy::kKueueClassical)},
-          {"static-reservation", Kind::kReservation, {}},
-          {"none", Kind::kWait, {}}};
+Duration MostLostWork(const Policy& policy) {
+  return policy.classes.empty() ? policy.most_lost_work
+                                : policy.classes[0].most_lost_work.value_or(policy.most_lost_work);
 }
 
-absl::StatusOr<std::vector<Strategy>> ParseStrategies(const std::string& names, const Policy& ours) {
-  const std::vector<Strategy> all = AllStrategies(ours);
+Policy Protected(Policy policy) {
+  if (MostLostWork(policy) > Duration(0)) return policy;
+  policy.most_lost_work = std::chrono::minutes(1);
+  if (!policy.classes.empty()) policy.classes[0].most_lost_work.reset();
+  return policy;
+}
+
+std::vector<Strategy> AllStrategies(const Policy& ours, bool protect) {
+  using Kind = Strategy::Kind;
+  const Policy saved = Protected(ours);
+  std::vector<Strategy> all = {
+      {"siding", Kind::kPlan, ours},
+      {"siding-protected", Kind::kPlan, saved},
+      {"kill-only", Kind::kPlan, Only({Method::kKill})},
+      {"checkpoint-all", Kind::kPlan, Only({Method::kCheckpoint})},
+      {"slurm-preempt", Kind::kPlan, Only({Method::kKill}, siding::Strategy::kSlurmPreempt)},
+      {"slurm-youngest-first", Kind::kPlan, Only({Method::kKill}, siding::Strategy::kSlurmYoungestFirst)},
+      {"pbs-order", Kind::kPlan,
+       Only({Method::kSuspend, Method::kCheckpoint, Method::kKill}, siding::Strategy::kPbsOrder)},
+      {"kueue-classical", Kind::kPlan, Only({Method::kKill}, siding::Strategy::kKueueClassical)},
+      {"static-reservation", Kind::kReservation, {}},
+      {"none", Kind::kWait, {}}};
+  for (Strategy& strategy : all) {
+    if (!protect) break;
+    strategy.policy.most_lost_work = MostLostWork(saved);
+    for (JobClass& c : strategy.policy.classes) c.most_lost_work.reset();
+    strategy.policy.checkpoint_bandwidth = saved.checkpoint_bandwidth;
+    strategy.policy.checkpoint_stops = saved.checkpoint_stops;
+  }
+  return all;
+}
+
+absl::StatusOr<std::vector<Strategy>> ParseStrategies(const std::string& names, const Policy& ours,
+                                                      bool protect) {
+  const std::vector<Strategy> all = AllStrategies(ours, protect);
   if (names == "all") return all;
   std::vector<Strategy> chosen;
   std::istringstream in(names);

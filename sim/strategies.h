@@ -20,13 +20,20 @@ struct Strategy {
   Policy policy;
 };
 
+// What the policy says for the jobs of a trace: they are all of its first class, if it has any.
+Duration MostLostWork(const Policy& policy);
+// The same, with most_lost_work: 60s unless it has one.
+Policy Protected(Policy policy);
+
 // As in policies/default.yaml.
 Policy DefaultPolicy();
 
-// siding, kill-only, checkpoint-all, slurm-preempt, slurm-youngest-first, pbs-order, kueue-classical,
-// static-reservation, none. `siding`: the policy of the strategy of that name.
-std::vector<Strategy> AllStrategies(const Policy& siding);
+// siding, siding-protected, kill-only, checkpoint-all, slurm-preempt, slurm-youngest-first, pbs-order,
+// kueue-classical, static-reservation, none. `siding`: the policy of the strategy of that name, and, made
+// Protected(), of siding-protected. `protect`: all have its checkpoints on schedule.
+std::vector<Strategy> AllStrategies(const Policy& siding, bool protect = false);
 // "all", or names with commas between them.
-absl::StatusOr<std::vector<Strategy>> ParseStrategies(const std::string& names, const Policy& siding);
+absl::StatusOr<std::vector<Strategy>> ParseStrategies(const std::string& names, const Policy& siding,
+                                                      bool protect = false);
 
 }  // namespace siding::sim

@@ -9,8 +9,8 @@ import tempfile
 import unittest
 
 BIN = pathlib.Path(os.environ["SIDING_BIN"])
-NAMES = ["siding", "kill-only", "checkpoint-all", "slurm-preempt", "slurm-youngest-first", "pbs-order", "kueue-classical",
-         "static-reservation", "none"]
+NAMES = ["siding", "siding-protected", "kill-only", "checkpoint-all", "slurm-preempt", "slurm-youngest-first", "pbs-order",
+         "kueue-classical", "static-reservation", "none"]
 
 
 def trace(jobs=60):
@@ -71,6 +71,49 @@ class Sim(unittest.TestCase):
         self.assertIn("no job may ever be a victim", done.stderr)
         self.assertEqual(json.loads(out.read_text())["strategies"][0]["preemptions"], 0)
 
+    def protect(self, *args):
+        out = self.folder / "out.json"
+        done = self.compare("--failure-rate", "1000", "--shared-bandwidth", "1e12", "--json", out, *args)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(out.read_text())
+
+    def test_protection_costs_stops_and_saves_work(self):
+        plain, protected = self.protect("--strategies", "siding,siding-protected", "--track-gangs")["strategies"]
+        self.assertEqual(plain["protection_cost_node_hours"], 0)
+        self.assertGreater(protected["stop_node_hours"], 0)
+        self.assertGreater(protected["fault_node_hours"], 0)
+        self.assertLess(protected["failure_node_hours"], plain["failure_node_hours"])
+
+    def test_the_result_says_what_is_tracked(self):
+        built, as_if = self.protect("--strategies", "siding-protected"), self.protect("--strategies", "siding-protected", "--track-gangs")
+        self.assertEqual(built["drawn"]["tracked"], "jobs of one node")
+        self.assertIn("as if jobs of several nodes were tracked", as_if["drawn"]["tracked"])
+        self.assertGreater(built["strategies"][0]["stop_node_hours"], as_if["strategies"][0]["stop_node_hours"])
+
+    def test_all_strategies_may_be_protected(self):
+        for strategy in self.protect("--protect")["strategies"]:
+            self.assertGreater(strategy["stop_node_hours"], 0, strategy["name"])
+
+    def test_a_policy_that_protects_makes_two_strategies_the_same(self):
+        policy = self.folder / "p.yaml"
+        policy.write_text("most_lost_work: 60s\n")
+        self.assertIn("siding is the same as siding-protected", self.compare("--quiet", "--policy", policy).stderr)
+
+    def test_efficiency_is_a_row_for_each_density_and_rate(self):
+        out = self.folder / "out.json"
+        done = self.run_sim("efficiency", "--gpus", "0,8", "--failure-rates", "0.1,1", "--json", out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = json.loads(out.read_text())
+        self.assertEqual([(row["gpus"], row["failures_per_node_year"]) for row in result["rows"]],
+                         [(0, 0.1), (0, 1), (8, 0.1), (8, 1)])
+        for row in result["rows"]:
+            whole, changes, beside = [way["efficiency"] for way in row["ways"]]
+            self.assertLess(whole, changes)
+            self.assertLess(changes, beside)
+        for term in result["terms"]:
+            self.assertRegex(term["from"], "^(assumed|measured)")
+            self.assertIn(term["name"], done.stdout)
+
     def test_broken_lines_are_counted_and_refused_if_wanted(self):
         self.trace.write_text(trace() + "61 99999 0 many 1\n")
         self.assertIn("1 jobs skipped; the first: line 62: expected 18 numbers", self.compare("--quiet").stderr)
@@ -91,11 +134,17 @@ class Sim(unittest.TestCase):
         self.fails(self.compare("--notice-mix", "soon"), "--notice-mix: expected SECONDS:SHARE")
         self.fails(self.run_sim("compare", "--trace", self.trace, "--on-demand-share", "2"), "on-demand-share: expected 0 to 1")
         self.fails(self.compare("--checkpoint-fraction", "0.9:0.1"), "checkpoint-fraction")
+        self.fails(self.compare("--written-share", "nan"), "written-share: expected 0 to 1")
+        self.fails(self.compare("--page-fault", "inf"), "page-fault: expected a time")
+        self.fails(self.compare("--node-bandwidth", "inf"), "node-bandwidth: expected a number, more than 0")
+        self.fails(self.run_sim("efficiency", "--gpu-drain", "0"), "gpu-drain: expected a number, more than 0")
         nowhere = self.folder / "nowhere" / "out"
         for option in ("--json", "--csv"):
             done = self.compare(option, nowhere)
             self.fails(done, f"{nowhere}: cannot be written")
             self.assertEqual(done.stdout, "")
+        self.fails(self.compare("--json", self.folder / "early.json", "--tolerance", "-1"), "tolerance")
+        self.assertFalse((self.folder / "early.json").exists())
         self.trace.write_text("; MaxNodes: 16\n")
         self.fails(self.compare(), "there is no job in it")
         self.trace.write_text(trace().replace("; MaxNodes: 16\n", ""))

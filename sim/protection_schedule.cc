@@ -1,0 +1,206 @@
+#include "sim/protection_schedule.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/checkpoint_cost.h"
+#include "model/checkpoint_interval.h"
+#include "sim/strategies.h"
+
+namespace siding::sim {
+namespace {
+
+// The parents of an image hold no more, of its memory (agent/memory/parent_pages.h), and are no more
+// (store/parents.h).
+constexpr double kMostStored = 1.5;
+constexpr int kMostParents = 8;
+// A process that writes more between two images is not tracked.
+constexpr double kMostWritten = 0.75;
+// The last ten are learned from, and the first two are like no others.
+constexpr int kFirst = 12;
+
+// What the images of a job cost, whenever they are taken.
+class Images {
+ public:
+  Images(const Job& job, const Policy& policy, const Parameters& p)
+      : job_(job),
+        p_(p),
+        left_(ShareLeft(policy)),
+        tracked_((job.trace.nodes == 1 || p.track_gangs) && p.written_share <= kMostWritten),
+        row_(tracked_ ? RowOf(p.written_share) : ImageRow{}) {}
+
+  const ImageRow& row() const { return row_; }
+  bool IsWhole(int image) const { return image % row_.images == 0; }
+  double Bytes(int image) const { return (IsWhole(image) ? 1 : p_.written_share) * job_.bytes; }
+  // The first one is not one of those for which the policy keeps bandwidth: it is written like any dump.
+  double Writing(int image, double speed) const {
+    const double share = p_.images_alone ? 1 : image == 0 ? left_ : 1 - left_;
+    const double bandwidth = share * p_.shared_bandwidth;
+    return std::max(speed * NodeTransferTime(p_, Bytes(image)), job_.trace.nodes * Bytes(image) / bandwidth);
+  }
+  double Stop(int image) const {
+    if (!RunsOn()) return Writing(image, job_.speed);
+    const bool as_criu = image < 2 || !tracked_ || (IsWhole(image) && row_.stops_job);
+    const double per_gib = as_criu ? p_.untracked_stop_per_gib : p_.image_stop_per_gib;
+    return p_.image_stop + per_gib * job_.bytes / kGib;
+  }
+  double Takes(int image) const { return Writing(image, job_.speed) + (RunsOn() ? Stop(image) : 0); }
+  // Until the next one, each page that is written costs a fault; from the second image on.
+  double Faults(int image) const {
+    return tracked_ && image >= 1 ? p_.page_fault * p_.written_share * job_.bytes / kPageSize : 0;
+  }
+
+ private:
+  // While it is written.
+  bool RunsOn() const { return job_.trace.nodes == 1 || p_.track_gangs; }
+
+  const Job& job_;
+  const Parameters& p_;
+  const double left_;
+  const bool tracked_;
+  const ImageRow row_;
+};
+
+}  // namespace
+
+ImageRow RowOf(double written_share) {
+  // All of it is changed in the end, and a share that is written in decimals is not to be one image more.
+  const double most = written_share > 0 ? std::ceil((kMostStored - 1) / written_share - 1e-9) : kNever;
+  const int longest = kMostParents + 1;
+  return {most < longest ? std::max(1, static_cast<int>(most)) : longest, most >= longest};
+}
+
+// As the service's (controller/engine/decide/checkpoint_schedule.cc).
+double ShareLeft(const Policy& policy) { return std::max(0.5, 1 - policy.checkpoint_bandwidth); }
+
+ProtectionSchedule::ProtectionSchedule(const Job& job, const Policy& policy, const Parameters& p,
+                                       int machine) {
+  const Duration most_lost = MostLostWork(policy);
+  if ((job.on_demand && !p.protect_on_demand) || most_lost <= Duration(0)) return;
+  const Images costs(job, policy, p);
+  const double nodes = job.trace.nodes;
+  const double part = std::min(nodes * p.node_bandwidth, p.shared_bandwidth * nodes / machine);
+  // Before the first one: by its size and the measured speed, and whatever it costs.
+  const Duration first = FromSeconds(costs.Writing(0, 1));
+  IntervalTerms terms{.cost = {.stop = first, .takes = first, .longest = first}, .most_lost = most_lost};
+  std::vector<CheckpointCost> learned;
+  Image next;
+  for (int k = 0; k <= kFirst + costs.row().images; ++k) {
+    const double interval = ToSeconds(ChooseInterval(terms).interval);
+    next = k == 0 ? Image{.begin = interval, .work = interval} : NextTo(next, interval);
+    if (k == kFirst + costs.row().images) break;
+    next.stop = costs.Stop(k);
+    next.takes = costs.Takes(k);
+    next.bytes = nodes * costs.Bytes(k);
+    next.shares = !costs.IsWhole(k);
+    Learn(learned, {.stop = FromSeconds(next.stop),
+                    .takes = FromSeconds(next.takes),
+                    .written = Bytes{static_cast<int64_t>(next.bytes)}});
+    terms.cost = *Expected(learned, Tier::kShared);
+    terms.most_stopped = policy.checkpoint_stops;
+    terms.bytes_per_second = policy.checkpoint_bandwidth * part;
+    // Not more than half of the time: what writes so much takes its time as well.
+    const double following = ToSeconds(ChooseInterval(terms).interval);
+    next.faults = std::min(costs.Faults(k), 0.5 * (next.takes - next.stop + following));
+    next.most_lost = following + 3 * ToSeconds(terms.cost.longest);
+    images_.push_back(next);
+  }
+  end_ = next;
+}
+
+ProtectionSchedule::Image ProtectionSchedule::NextTo(const Image& last, double interval) const {
+  Image next;
+  next.begin = last.ready() + interval;
+  next.work = last.work + (next.begin - last.begin - last.stop) - last.faults;
+  next.stopped = last.stopped + last.stop;
+  next.written = last.written + last.bytes;
+  return next;
+}
+
+double ProtectionSchedule::interval() const {
+  return protects() ? (end_.begin - images_[kFirst].begin) / (std::ssize(images_) - kFirst) : 0;
+}
+
+ProtectionSchedule::Moment ProtectionSchedule::Find(double computing) const {
+  if (!protects()) return {0, computing, -1};
+  const double from = images_[kFirst].begin, round = end_.begin - from;
+  const double rounds = computing < from ? 0 : std::floor((computing - from) / round);
+  computing -= rounds * round;
+  const auto next = std::upper_bound(images_.begin(), images_.end(), computing,
+                                     [](double at, const Image& image) { return at < image.begin; });
+  return {rounds, computing, static_cast<int>(next - images_.begin()) - 1};
+}
+
+int ProtectionSchedule::Counts(const Moment& m) const {
+  if (m.image < 0) return -1;
+  // The one before counts by then: none is ordered earlier.
+  return m.computing < images_[m.image].ready() ? m.image - 1 : m.image;
+}
+
+const ProtectionSchedule::Image& ProtectionSchedule::After(int image) const {
+  return image + 1 < std::ssize(images_) ? images_[image + 1] : end_;
+}
+
+double ProtectionSchedule::Work(double computing) const {
+  const Moment m = Find(computing);
+  if (m.image < 0) return computing;
+  const Image &image = images_[m.image], &next = After(m.image);
+  const double runs = image.begin + image.stop;
+  const double rate = (next.work - image.work) / (next.begin - runs);
+  return m.rounds * (end_.work - images_[kFirst].work) + image.work +
+         rate * std::max(0.0, m.computing - runs);
+}
+
+double ProtectionSchedule::TimeFor(double work) const {
+  if (!protects() || work <= images_[0].work) return work;
+  const double from = images_[kFirst].work, round = end_.work - from;
+  // Done when the next image is begun, it stands still only afterwards.
+  const double rounds = work <= from ? 0 : std::ceil((work - from) / round) - 1;
+  work -= rounds * round;
+  const auto after = std::lower_bound(images_.begin(), images_.end(), work,
+                                      [](const Image& image, double w) { return image.work < w; });
+  const int last = std::max(0, static_cast<int>(after - images_.begin()) - 1);
+  const Image &image = images_[last], &next = After(last);
+  const double runs = image.begin + image.stop;
+  const double rate = (next.work - image.work) / (next.begin - runs);
+  return rounds * (end_.begin - images_[kFirst].begin) + runs + (work - image.work) / rate;
+}
+
+double ProtectionSchedule::Stopped(double computing) const {
+  const Moment m = Find(computing);
+  if (m.image < 0) return 0;
+  const Image& image = images_[m.image];
+  return m.rounds * (end_.stopped - images_[kFirst].stopped) + image.stopped +
+         std::min(image.stop, m.computing - image.begin);
+}
+
+double ProtectionSchedule::Durable(double computing) const {
+  const Moment m = Find(computing);
+  const int image = Counts(m);
+  return image < 0 ? 0 : m.rounds * (end_.work - images_[kFirst].work) + images_[image].work;
+}
+
+bool ProtectionSchedule::SharesPages(double computing) const {
+  const int image = Counts(Find(computing));
+  return image >= 0 && images_[image].shares;
+}
+
+double ProtectionSchedule::MostLost(double computing) const {
+  const int image = Counts(Find(computing));
+  return image < 0 ? 0 : images_[image].most_lost;
+}
+
+double ProtectionSchedule::BusyUntil(double computing) const {
+  const Moment m = Find(computing);
+  if (m.image < 0 || m.computing >= images_[m.image].ready()) return 0;
+  return computing + images_[m.image].ready() - m.computing;
+}
+
+double ProtectionSchedule::Written(double computing) const {
+  const Moment m = Find(computing);
+  if (m.image < 0) return 0;
+  const Image& image = images_[m.image];
+  return m.rounds * (end_.written - images_[kFirst].written) + image.written + image.bytes;
+}
+
+}  // namespace siding::sim

@@ -1,0 +1,93 @@
+// Checkpoints that a job gets on schedule while it computes: when they are taken, what they cost it, and what
+// they save. All follows from how long it has computed since it was started or restored, so that no event is
+// needed for each of them. Times are seconds.
+//
+//   interval | first image | interval | image | interval | image | ...
+//
+// The first image is ordered as soon as most_lost_work asks for it; each further interval follows from what
+// the last ten images have cost, as in the service (model/checkpoint_cost.h), so that after a few images they
+// are the same again and again.
+//
+// A job that is not tracked stands still until all of an image is written, and each of its images is whole.
+// One that is tracked stands still for the first two as criu does, and then shortly; an image has what was
+// written since the last one, and the rest is done while it computes. Where a row of images holds too much
+// that has changed since, one is written whole beside the job. An image counts when it is written.
+#pragma once
+
+#include <vector>
+
+#include "model/policy.h"
+#include "sim/draw.h"
+
+namespace siding::sim {
+
+// Of images that share pages, from a whole one to the next.
+struct ImageRow {
+  int images = 1;          // the whole one included
+  bool stops_job = false;  // the whole one does as criu does: no earlier one was written beside the job
+};
+// Of a job that writes such a share of its memory from one image to the next.
+ImageRow RowOf(double written_share);
+
+// Of the bandwidth of the shared tier, what images on schedule leave for other dumps and restores.
+double ShareLeft(const Policy& policy);
+
+class ProtectionSchedule {
+ public:
+  // None.
+  ProtectionSchedule() = default;
+  // As the policy asks for; `machine`: nodes of all.
+  ProtectionSchedule(const Job& job, const Policy& policy, const Parameters& parameters, int machine);
+
+  bool protects() const { return !images_.empty(); }
+  // From one order to the next, once the first images are behind it; the mean.
+  double interval() const;
+
+  // What is done after so long, and the other way round.
+  double Work(double computing) const;
+  double TimeFor(double work) const;
+  // Of the rest, for how long it stood still.
+  double Stopped(double computing) const;
+
+  // Of the work, what an image has that counts by then; 0: none does.
+  double Durable(double computing) const;
+  // That image shares pages with those before it.
+  bool SharesPages(double computing) const;
+  // Nothing that ends the job then loses more of its work, as the service says; 0: that is not promised.
+  double MostLost(double computing) const;
+  // When an image counts that has been begun; 0: none is under way.
+  double BusyUntil(double computing) const;
+  // Bytes of all nodes in images that have been begun by then.
+  double Written(double computing) const;
+
+ private:
+  // All sums are those when it is begun.
+  struct Image {
+    double begin = 0;
+    double work = 0, stopped = 0, written = 0;
+    double stop = 0, takes = 0, bytes = 0;
+    double faults = 0;     // seconds that page faults cost until the next one
+    double most_lost = 0;  // once it counts
+    bool shares = false;
+    double ready() const { return begin + takes; }
+  };
+  // A moment, with whole rounds of the images that come again and again taken off.
+  struct Moment {
+    double rounds = 0;
+    double computing = 0;
+    int image = -1;  // the last that has been begun; -1: none
+  };
+
+  Image NextTo(const Image& last, double interval) const;
+  Moment Find(double computing) const;
+  // The newest that counts; -1: none does.
+  int Counts(const Moment& moment) const;
+  // What follows an image, be it the first of the next round.
+  const Image& After(int image) const;
+
+  std::vector<Image> images_;
+  // As images_[kFirst], one round later.
+  Image end_;
+};
+
+}  // namespace siding::sim

@@ -1,0 +1,263 @@
+#include "sim/protection_schedule.h"
+
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace siding::sim {
+namespace {
+
+constexpr double kBytes = kGib;
+
+// Of a job on one node of 10 whose images have 1 GiB; to write it takes 10 s, a tenth of it 1 s. The first
+// two images stop it for 5 s, any other for 1.
+struct World {
+  World() {
+    job.trace = {0, 1e6, 1e6, 1};
+    job.bytes = kBytes;
+    p.overhead = 0;
+    p.node_bandwidth = kBytes / 10;
+    p.shared_bandwidth = 1e12;
+    p.image_stop = 0;
+    p.image_stop_per_gib = 1;
+    p.untracked_stop_per_gib = 5;
+    p.page_fault = 0;
+    policy.most_lost_work = std::chrono::seconds(122);
+    policy.checkpoint_bandwidth = 1;
+    policy.checkpoint_stops = 1;
+  }
+  ProtectionSchedule Schedule() const { return {job, policy, p, 10}; }
+
+  Job job;
+  Parameters p;
+  Policy policy;
+};
+
+World Gang() {
+  World world;
+  world.job.trace.nodes = 2;
+  return world;
+}
+
+TEST(ImageRow, EndsWhereParentsWouldHoldHalfAsMuchAgain) {
+  EXPECT_EQ(RowOf(0.1).images, 5);
+  EXPECT_EQ(RowOf(0.25).images, 2);
+  EXPECT_EQ(RowOf(0.6).images, 1);
+  EXPECT_FALSE(RowOf(0.1).stops_job);
+}
+TEST(ImageRow, HasNineImagesAtMostAndThenStopsTheJob) {
+  for (double share : {0.0, 0.01, 0.05}) {
+    EXPECT_EQ(RowOf(share).images, 9);
+    EXPECT_TRUE(RowOf(share).stops_job);
+  }
+}
+
+TEST(ProtectionSchedule, WithoutOneAllTimeIsWork) {
+  World world;
+  world.policy.most_lost_work = Duration(0);
+  const ProtectionSchedule none = world.Schedule();
+  EXPECT_FALSE(none.protects());
+  EXPECT_EQ(none.Work(5000), 5000);
+  EXPECT_EQ(none.TimeFor(5000), 5000);
+  EXPECT_EQ(none.Durable(5000), 0);
+  EXPECT_EQ(none.Written(5000), 0);
+  EXPECT_EQ(none.Stopped(5000), 0);
+  EXPECT_EQ(none.MostLost(5000), 0);
+  EXPECT_EQ(none.BusyUntil(5000), 0);
+}
+
+TEST(ProtectionSchedule, OnDemandJobsHaveNoneUnlessThatIsAskedFor) {
+  World world;
+  world.job.on_demand = true;
+  EXPECT_FALSE(world.Schedule().protects());
+  world.p.protect_on_demand = true;
+  EXPECT_TRUE(world.Schedule().protects());
+}
+
+// At 122 - 2 * 10 s; it stops the job for 5 s and counts 10 later.
+TEST(ProtectionSchedule, TheFirstImageIsOrderedByItsSizeAlone) {
+  World world;
+  world.policy.checkpoint_bandwidth = world.policy.checkpoint_stops = 0.001;
+  const ProtectionSchedule schedule = world.Schedule();
+  EXPECT_EQ(schedule.Written(101.9), 0);
+  EXPECT_EQ(schedule.Written(102.1), kBytes);
+}
+TEST(ProtectionSchedule, TheFirstImageIsNotOrderedSoonerThanItTakes) {
+  World world;
+  world.policy.most_lost_work = std::chrono::seconds(1);
+  EXPECT_EQ(world.Schedule().Written(9.9), 0);
+  EXPECT_EQ(world.Schedule().Written(10.1), kBytes);
+}
+TEST(ProtectionSchedule, NothingIsSavedBeforeTheFirstImageCounts) {
+  const ProtectionSchedule schedule = World().Schedule();
+  EXPECT_EQ(schedule.Durable(116.9), 0);
+  EXPECT_EQ(schedule.Durable(117.1), 102);
+}
+TEST(ProtectionSchedule, NothingIsPromisedBeforeTheFirstImageCounts) {
+  const ProtectionSchedule schedule = World().Schedule();
+  EXPECT_EQ(schedule.MostLost(116.9), 0);
+  EXPECT_GT(schedule.MostLost(117.1), 122);
+}
+
+// The first one took 15 s, so the second is ordered 122 - 2 * 15 s after it; it counts 6 s later.
+TEST(ProtectionSchedule, TheSecondFollowsFromWhatTheFirstHasCost) {
+  const ProtectionSchedule schedule = World().Schedule();
+  EXPECT_EQ(schedule.Written(208.9), kBytes);
+  EXPECT_NEAR(schedule.Written(209.1), 1.1 * kBytes, 1);
+  EXPECT_EQ(schedule.Durable(214.9), 102);
+  EXPECT_EQ(schedule.Durable(215.1), 102 + 102);
+}
+TEST(ProtectionSchedule, TheFirstTwoStopTheJobAsCriuDoes) {
+  const ProtectionSchedule schedule = World().Schedule();
+  EXPECT_EQ(schedule.Stopped(102), 0);
+  EXPECT_EQ(schedule.Stopped(104), 2);
+  EXPECT_EQ(schedule.Work(104), 102);
+  EXPECT_EQ(schedule.Stopped(209), 5);
+  EXPECT_EQ(schedule.Stopped(300), 10);
+  EXPECT_EQ(schedule.Stopped(310), 11);
+}
+TEST(ProtectionSchedule, KnowsWhenAnImageIsUnderWay) {
+  const ProtectionSchedule schedule = World().Schedule();
+  EXPECT_EQ(schedule.BusyUntil(101.9), 0);
+  EXPECT_NEAR(schedule.BusyUntil(103), 117, 1e-9);
+  EXPECT_EQ(schedule.BusyUntil(117.1), 0);
+}
+
+// A whole one counts after 11 s, any other after 2, and of ten two are whole.
+TEST(ProtectionSchedule, IsAsOftenAsThePolicyAsksFor) {
+  EXPECT_NEAR(World().Schedule().interval(), 122 - 2 * 11 + (11 + 4 * 2) / 5.0, 1e-6);
+}
+TEST(ProtectionSchedule, IsNotAsOftenWhereThereIsNoBandwidthForIt) {
+  World world;
+  world.policy.checkpoint_bandwidth = 0.01;
+  // The time that most of them take is in the interval, that of the others comes to it.
+  EXPECT_NEAR(world.Schedule().interval(), 280 + 9 / 5.0, 1e-3);
+}
+TEST(ProtectionSchedule, EachFifthImageIsWhole) {
+  const ProtectionSchedule schedule = World().Schedule();
+  const double round = 5 * schedule.interval();
+  EXPECT_NEAR(schedule.Written(9000 + round) - schedule.Written(9000), 1.4 * kBytes, 1);
+}
+TEST(ProtectionSchedule, WholeOnesShareNoPages) {
+  const ProtectionSchedule schedule = World().Schedule();
+  EXPECT_FALSE(schedule.SharesPages(110));
+  EXPECT_FALSE(schedule.SharesPages(120));
+  EXPECT_TRUE(schedule.SharesPages(220));
+}
+
+TEST(ProtectionSchedule, PageFaultsAreSpreadOverTheTimeToTheNextImage) {
+  World world;
+  world.p.page_fault = 1e-4;
+  const double faults = 1e-4 * 0.1 * kBytes / 4096;
+  const ProtectionSchedule with = world.Schedule(), without = World().Schedule();
+  EXPECT_EQ(with.Work(209), without.Work(209));
+  const double round = 5 * with.interval();
+  EXPECT_NEAR(without.Work(9000 + round) - without.Work(9000) - (with.Work(9000 + round) - with.Work(9000)),
+              5 * faults, 1e-6);
+}
+
+TEST(ProtectionSchedule, ARowOfNineEndsWithALongStop) {
+  World world;
+  world.p.written_share = 0.01;
+  const ProtectionSchedule schedule = world.Schedule();
+  const double round = 9 * schedule.interval();
+  EXPECT_NEAR(schedule.Stopped(9000 + round) - schedule.Stopped(9000), 8 * 1 + 5, 1e-6);
+}
+TEST(ProtectionSchedule, AJobThatWritesNearlyAllIsNotTracked) {
+  World world;
+  world.p.written_share = 0.8;
+  world.p.page_fault = 1;
+  const ProtectionSchedule schedule = world.Schedule();
+  EXPECT_NEAR(schedule.Stopped(9000 + schedule.interval()) - schedule.Stopped(9000), 5, 1e-6);
+  EXPECT_NEAR(schedule.Work(9000) + schedule.Stopped(9000), 9000, 1e-6);
+}
+
+TEST(ProtectionSchedule, JobsOfSeveralNodesStandStillUntilAllIsWritten) {
+  const ProtectionSchedule schedule = Gang().Schedule();
+  EXPECT_EQ(schedule.Work(112), 102);
+  EXPECT_EQ(schedule.Durable(111.9), 0);
+  EXPECT_EQ(schedule.Durable(112.1), 102);
+  EXPECT_EQ(schedule.Stopped(112), 10);
+}
+TEST(ProtectionSchedule, ImagesOfJobsOfSeveralNodesAreWhole) {
+  const ProtectionSchedule schedule = Gang().Schedule();
+  EXPECT_NEAR(schedule.Written(9000 + schedule.interval()) - schedule.Written(9000), 2 * kBytes, 1);
+  EXPECT_FALSE(schedule.SharesPages(9000));
+}
+TEST(ProtectionSchedule, JobsOfSeveralNodesStopForNoMoreThanThePolicySays) {
+  World world = Gang();
+  world.policy.checkpoint_stops = 0.01;
+  EXPECT_NEAR(world.Schedule().interval(), 1000, 1e-6);
+}
+TEST(ProtectionSchedule, JobsOfSeveralNodesMayBeTakenToBeTracked) {
+  World world = Gang();
+  world.p.track_gangs = true;
+  EXPECT_EQ(world.Schedule().interval(), World().Schedule().interval());
+}
+
+// A job on all nodes, and a tier that takes half as much as they can write.
+TEST(ProtectionSchedule, ImagesHaveTheShareOfTheTierThatThePolicyGivesThem) {
+  World world = Gang();
+  world.job.trace.nodes = 10;
+  world.p.shared_bandwidth = 5 * world.p.node_bandwidth;
+  world.policy.checkpoint_bandwidth = 0.1;
+  world.policy.most_lost_work = std::chrono::seconds(1);
+  const ProtectionSchedule schedule = world.Schedule();
+  // The first has what is left to all others.
+  EXPECT_NEAR(schedule.Stopped(100), 20 / 0.9, 1e-6);
+  const double from = 1e5, rounds = 10 * schedule.interval();
+  EXPECT_NEAR(schedule.Stopped(from + rounds) - schedule.Stopped(from), 10 * 20 / 0.1, 1e-3);
+}
+TEST(ProtectionSchedule, ImagesMayBeTakenToHaveAllOfTheTier) {
+  World world = Gang();
+  world.job.trace.nodes = 10;
+  world.p.shared_bandwidth = 5 * world.p.node_bandwidth;
+  world.p.images_alone = true;
+  world.policy.checkpoint_bandwidth = 0.1;
+  const ProtectionSchedule schedule = world.Schedule();
+  const double from = 1e5, rounds = 10 * schedule.interval();
+  EXPECT_NEAR(schedule.Stopped(from + rounds) - schedule.Stopped(from), 10 * 20, 1e-3);
+}
+
+std::vector<World> Worlds() {
+  std::vector<World> worlds(6);
+  worlds[1] = Gang();
+  worlds[2].p.page_fault = 1e-4;
+  worlds[3].p.written_share = 0.01;
+  worlds[4].policy.checkpoint_bandwidth = 0.01;
+  worlds[5].policy.most_lost_work = std::chrono::seconds(1);
+  return worlds;
+}
+
+TEST(ProtectionSchedule, NoMoreIsEverLostThanItSays) {
+  for (const World& world : Worlds()) {
+    const ProtectionSchedule schedule = world.Schedule();
+    for (double at = 150; at < 8000; at += 0.25)
+      ASSERT_LE(schedule.Work(at) - schedule.Durable(at), schedule.MostLost(at));
+  }
+}
+TEST(ProtectionSchedule, TimeForWorkIsWhenItIsDone) {
+  for (const World& world : Worlds()) {
+    const ProtectionSchedule schedule = world.Schedule();
+    for (double work = 0; work < 8000; work += 0.25) {
+      const double at = schedule.TimeFor(work);
+      ASSERT_NEAR(schedule.Work(at), work, 1e-6);
+      ASSERT_LT(schedule.Work(at - 1e-3), work);
+    }
+  }
+}
+TEST(ProtectionSchedule, NothingIsUndoneAsTimePasses) {
+  for (const World& world : Worlds()) {
+    const ProtectionSchedule schedule = world.Schedule();
+    for (double at = 0.25; at < 8000; at += 0.25) {
+      const double before = at - 0.25;
+      ASSERT_GE(schedule.Work(at), schedule.Work(before));
+      ASSERT_GE(schedule.Durable(at), schedule.Durable(before));
+      ASSERT_GE(schedule.Written(at), schedule.Written(before));
+      ASSERT_NEAR(schedule.Stopped(at), schedule.Stopped(before) + 0.125, 0.1251);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace siding::sim

@@ -12,9 +12,9 @@ constexpr double kSecondsPerYear = 365.25 * 86400;
 constexpr Duration kMeasureAgain = std::chrono::seconds(1);
 // A checkpoint is ordered by a look that comes once a second, and may have to wait for others.
 constexpr Duration kLate = std::chrono::seconds(5);
-
-// Of one that has failed so often the next is put off no further.
-constexpr int kMostDoublings = 8;
+// After so many failures in a row, and to that interval, the next is put off no further.
+constexpr int kMostDoublings = 12;
+constexpr Duration kMostPutOff = std::chrono::hours(1);
 
 bool SavesItselfAndRunsOn(const JobRecord& job) {
   return Can(job, Method::kApp) && ContinuesAfterSave(*job.spec.app);
@@ -56,7 +56,10 @@ std::optional<CheckpointSchedule::Schedule> CheckpointSchedule::Of(const JobReco
   }
   if (schedule.every.interval == Duration(0)) return std::nullopt;
   // What fails stops the job for nothing.
-  schedule.every.interval *= 1 << std::min(job.checkpoint_failures, kMostDoublings);
+  Duration& interval = schedule.every.interval;
+  const Duration put_off =
+      std::min(interval, kMostPutOff) * (1 << std::min(job.checkpoint_failures, kMostDoublings));
+  interval = std::max(interval, std::min(put_off, kMostPutOff));
   return schedule;
 }
 

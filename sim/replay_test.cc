@@ -196,6 +196,7 @@ Metrics OfProtecting(const Workload& w, Method method) {
   strategy.policy.classes = {{.name = "all", .methods = {{method}}}};
   strategy.policy.most_lost_work = std::chrono::minutes(1);
   strategy.policy.checkpoint_bandwidth = 1;
+  strategy.policy.checkpoint_stops = 0.05;
   return Measure(w, "ours", Replay(w, strategy));
 }
 Metrics OfKilling(const Workload& w) { return OfProtecting(w, Method::kKill); }

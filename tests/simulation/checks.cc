@@ -147,7 +147,10 @@ void Checks::CheckRefused(const Event& event, const CheckpointChanged& changed) 
 void Checks::CheckStartsOver(const Event& event) {
   const JobRecord& job = *Find(event.job);
   const JobEvent what = std::get<JobMoved>(event.body).event;
-  const bool killed = what == JobEvent::kRequeued;
+  // By an order that was carried out although it had been withdrawn, as nobody had heard of that.
+  const bool after_all =
+      what == JobEvent::kRestartNeeded && job.current.event == JobEvent::kOrderKill && !job.current.for_good;
+  const bool killed = what == JobEvent::kRequeued || after_all;
   if (job.begun != event.at || restarted_by_user_.contains(job.id)) return;
   if (!killed && what != JobEvent::kRestartNeeded) return;
   const bool unasked = job.spec.methods.Has(Method::kKill) || job.spec.kind == JobKind::kOnDemand;

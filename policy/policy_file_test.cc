@@ -114,8 +114,7 @@ TEST(PolicyFile, SaysWhatProtectionMayCost) {
   const auto said = [](const std::string& text) { return Describe(ParsePolicyFile(text, "p.yaml")->policy); };
   const char* const bounds =
       "such checkpoints take no more than 10 % of the shared tier's bandwidth, and stop a job for no more "
-      "than 5 % "
-      "of its time\n";
+      "than 1 % of its time\n";
   EXPECT_THAT(said("most_lost_work: 1m\n"), HasSubstr(bounds));
   EXPECT_THAT(said("classes:\n- most_lost_work: 1m\n"), HasSubstr(bounds));
   EXPECT_THAT(said("most_lost_work: 0s\n"), Not(HasSubstr(bounds)));

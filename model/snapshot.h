@@ -73,10 +73,10 @@ struct JobView {
   Time durable_at;                // last durable checkpoint, or the start of the work
   // Once it is killed, until it has been restored from its image; none: it has no image.
   std::optional<Duration> way_back;
-  Duration most_lost{
-      0};  // its checkpoints on schedule see to it that no more work is lost; 0: there are none
-  std::optional<Duration>
-      checkpoint_stop;  // it stands still for an image after which it runs on; none: not known
+  // Its checkpoints on schedule see to it that no more work is lost; 0: there are none.
+  Duration most_lost{0};
+  // For so long it stands still for an image after which it runs on; none: not known.
+  std::optional<Duration> checkpoint_stop;
   std::optional<Duration> app_grace;
   Duration kill_grace{0};
   Duration notice{0};                   // it is told so long before it is frozen or dumped

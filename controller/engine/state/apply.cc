@@ -9,6 +9,9 @@
 namespace siding {
 namespace {
 
+// Whatever the journal says.
+constexpr int kMostSkipped = 1000000;
+
 // What a job has for an exit code whose processes gave it none; `sidingctl wait` exits with it.
 constexpr int kRefusedExit = 1;
 constexpr int kNotStartedExit = 127;  // as a shell says it of a command that is not there
@@ -229,12 +232,12 @@ class Applier {
   void operator()(const JournalRestored& e) {
     state_.last_job = std::max(state_.last_job, e.last_job);
     state_.restored_at = event_.at;
-    state_.skipped_orders = e.orders;
+    state_.skipped_orders = std::clamp(e.orders, 0, kMostSkipped);
     // Only the agents know the orders and images since then. Their numbers are not used again.
     for (const auto& [id, job] : state_.unfinished) {
       job->from_copy = true;
-      job->order += e.orders;
-      job->checkpoint_count += e.orders;
+      job->order += state_.skipped_orders;
+      job->checkpoint_count += state_.skipped_orders;
     }
   }
 
@@ -487,9 +490,10 @@ class Applier {
   void ForgetGone(JobRecord& job) {
     std::vector<CheckpointId> left;
     for (const CheckpointId& id : job.ordered) {
-      const CheckpointState state = state_.checkpoints.at(id).state;
-      if (state == CheckpointState::kGone || state == CheckpointState::kFailed) {
-        state_.checkpoints.erase(id);
+      const auto image = state_.checkpoints.find(id);
+      if (image == state_.checkpoints.end()) continue;
+      if (image->second.state == CheckpointState::kGone || image->second.state == CheckpointState::kFailed) {
+        state_.checkpoints.erase(image);
       } else {
         left.push_back(id);
       }

@@ -119,6 +119,19 @@ TEST_F(LearnTest, ImagesThatAreGoneAreForgottenWithTheNextOne) {
   EXPECT_EQ(job().checkpoint_count, 3);
 }
 
+// No controller writes that, and a journal that says so is read all the same.
+TEST_F(LearnTest, ANameThatWasGivenTwiceIsForgottenOnce) {
+  MakeImage("1.1");
+  JobMoved again;
+  again.event = JobEvent::kOrderDump;
+  again.checkpoint = CheckpointId("1.1");
+  Feed(again);
+  Feed(JobEvent::kDumpFailed);
+  Feed(JobEvent::kThawed);
+  MakeImage("1.2");
+  EXPECT_EQ(job().ordered, std::vector{CheckpointId("1.2")});
+}
+
 TEST_F(LearnTest, OneThatIsOnlyDeletedIsStillToBeTakenOutOfTheStore) {
   MakeImage("1.1");
   MakeImage("1.2");

@@ -26,7 +26,8 @@ struct IntervalTerms {
 };
 
 struct ChosenInterval {
-  enum class Bound : uint8_t { kNone, kTime, kStop, kBandwidth };
+  // kFailures: the last ones have failed. ChooseInterval() does not know of it.
+  enum class Bound : uint8_t { kNone, kTime, kStop, kBandwidth, kFailures };
   Duration interval{0};        // from the end of one checkpoint to the order for the next; 0: there are none
   Bound bound = Bound::kNone;  // why it is no shorter, although that was asked for
   bool operator==(const ChosenInterval&) const = default;

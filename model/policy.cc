@@ -55,6 +55,10 @@ Duration Policy::MostLostWork(const JobSpec& spec) const {
   return its < 0 ? most_lost_work : classes[its].most_lost_work.value_or(most_lost_work);
 }
 
+double Policy::SharedBandwidth(double measured) const {
+  return shared_bandwidth > Bytes{} ? static_cast<double>(shared_bandwidth.value) : measured;
+}
+
 bool Policy::ProtectsSome() const {
   return most_lost_work > Duration(0) || std::any_of(classes.begin(), classes.end(), [](const JobClass& c) {
            return c.most_lost_work.value_or(Duration(0)) > Duration(0);

@@ -123,6 +123,10 @@ struct Policy {
   Duration MostLostWork(const JobSpec& spec) const;
   // Of any class, or of all.
   bool ProtectsSome() const;
+  // Bytes a second: what the shared tier can take in all, if the best of its nodes has measured so much.
+  double SharedBandwidth(double measured) const;
+  // Of that, what the policy's checkpoints leave for all else.
+  double ShareLeft() const { return ProtectsSome() ? 1 - checkpoint_bandwidth : 1; }
   // The rule that counts for this submitter, or nullptr.
   const OnDemandRule* RuleFor(const JobSpec& spec) const;
 };

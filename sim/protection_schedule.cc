@@ -25,7 +25,7 @@ class Images {
   Images(const Job& job, const Policy& policy, const Parameters& p)
       : job_(job),
         p_(p),
-        left_(ShareLeft(policy)),
+        left_(policy.ShareLeft()),
         tracked_((job.trace.nodes == 1 || p.track_gangs) && p.written_share <= kMostWritten),
         row_(tracked_ ? RowOf(p.written_share) : ImageRow{}) {}
 
@@ -69,9 +69,6 @@ ImageRow RowOf(double written_share) {
   const int longest = kMostParents + 1;
   return {most < longest ? std::max(1, static_cast<int>(most)) : longest, most >= longest};
 }
-
-// As the service's (controller/engine/decide/checkpoint_schedule.cc).
-double ShareLeft(const Policy& policy) { return std::max(0.5, 1 - policy.checkpoint_bandwidth); }
 
 ProtectionSchedule::ProtectionSchedule(const Job& job, const Policy& policy, const Parameters& p,
                                        int machine) {

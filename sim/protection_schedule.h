@@ -29,9 +29,6 @@ struct ImageRow {
 // Of a job that writes such a share of its memory from one image to the next.
 ImageRow RowOf(double written_share);
 
-// Of the bandwidth of the shared tier, what images on schedule leave for other dumps and restores.
-double ShareLeft(const Policy& policy);
-
 class ProtectionSchedule {
  public:
   // None.

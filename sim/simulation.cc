@@ -32,7 +32,7 @@ Simulation::Simulation(const Workload& workload, const Strategy& strategy, bool 
   out_.interval = MeanInterval(schedules_);
   const bool protects =
       std::any_of(schedules_.begin(), schedules_.end(), [](const auto& s) { return s.protects(); });
-  shared_bandwidth_ = p_.shared_bandwidth * (protects ? ShareLeft(strategy.policy) : 1);
+  shared_bandwidth_ = p_.shared_bandwidth * (protects ? strategy.policy.ShareLeft() : 1);
   for (size_t j = 0; j < jobs_.size(); ++j)
     events_.push({w_.jobs[j].trace.submit, SimEvent::Kind::kSubmit, static_cast<int>(j), 0});
   for (const Failure& failure : w_.failures)

@@ -104,7 +104,7 @@ absl::StatusOr<ActionTask> ActionPlans::Task(const Caller& caller, const Action&
 
 ActionPlans::Times ActionPlans::TimesOf(const JobRecord& job, Tier tier) const {
   Times times;
-  times.image_known = times.gpus_known = AreHeard(job);
+  times.image_known = times.gpus_known = cluster_.AreHeard(job);
   for (int rank : cluster_.LiveRanks(job)) {
     const auto node = state_.observed_nodes.find(job.nodes[rank]);
     if (node == state_.observed_nodes.end()) continue;
@@ -121,11 +121,6 @@ ActionPlans::Times ActionPlans::TimesOf(const JobRecord& job, Tier tier) const {
     if (gpu.restore.known()) times.refill = std::max(times.refill, gpu.restore.For(on_gpus));
   }
   return times;
-}
-
-bool ActionPlans::AreHeard(const JobRecord& job) const {
-  const std::vector<int> ranks = cluster_.LiveRanks(job);
-  return std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return cluster_.IsHeard(job.nodes[rank]); });
 }
 
 absl::StatusOr<ActionPlans::Effect> ActionPlans::PlanHand(const Caller& caller, const JobRecord& job,
@@ -176,7 +171,7 @@ absl::StatusOr<ActionPlans::Effect> ActionPlans::PlanKill(const Caller& caller, 
   if (WaitsForItsNodes(job)) effect.withdrawn = job.id;
   if (!HoldsNodes(job.state)) {
     plan.done = clock_.Now();
-  } else if (move && AreHeard(job)) {  // else nobody knows: it is being ended, or nobody is there to end it
+  } else if (move && cluster_.AreHeard(job)) {  // else nobody knows: it is being ended, or nobody is there to end it
     plan.done = clock_.Now() + job.spec.kill_grace;
     effect.gone = plan.done;
   }

@@ -87,7 +87,6 @@ class ActionPlans {
                                   ActionPlan& plan) const;
   absl::StatusOr<Effect> PlanKill(const Caller& caller, const JobRecord& job, ActionPlan& plan) const;
   absl::StatusOr<Effect> PlanCordon(const NodeId& node, ActionPlan& plan) const;
-  bool AreHeard(const JobRecord& job) const;
   void AddRequests(const Caller& caller, ActionTask& task) const;
   std::string WhatChanged(const Event& event, const ActionBasis& basis) const;
 

@@ -54,6 +54,18 @@ TEST_F(AdmissionTest, APolicyThatAllowsIoUringAllowsItToAll) {
   EXPECT_TRUE(Job(Submit(Batch())).spec.allow_io_uring);
 }
 
+TEST_F(AdmissionTest, HowFastTheSharedTierIsCountsAsSoonAsItIsMeasured) {
+  cluster_.local_disk_free = 0;
+  cluster_.shared_bytes_per_second = 0;
+  AddNodes({"a"});
+  Submit(Batch(1, {Method::kCheckpoint}));
+  Settle();
+  EXPECT_THAT(ErrorOf(OnDemand(1), kAda), HasSubstr("only 0 of 1 node can be free by then"));
+  cluster_.shared_bytes_per_second = 1e9;
+  cluster_.Heartbeat("a");
+  EXPECT_EQ(ErrorOf(OnDemand(1), kAda), "");
+}
+
 TEST_F(AdmissionTest, AJobLeavesInTheTimeThatThePolicyAllows) {
   AddNodes({"a"});
   JobSpec spec = Batch();

@@ -56,10 +56,11 @@ std::optional<CheckpointSchedule::Schedule> CheckpointSchedule::Of(const JobReco
   }
   if (schedule.every.interval == Duration(0)) return std::nullopt;
   // What fails stops the job for nothing.
-  Duration& interval = schedule.every.interval;
+  const Duration interval = schedule.every.interval;
   const Duration put_off =
       std::min(interval, kMostPutOff) * (1 << std::min(job.checkpoint_failures, kMostDoublings));
-  interval = std::max(interval, std::min(put_off, kMostPutOff));
+  if (std::min(put_off, kMostPutOff) > interval)
+    schedule.every = {std::min(put_off, kMostPutOff), ChosenInterval::Bound::kFailures};
   return schedule;
 }
 
@@ -76,10 +77,6 @@ Duration CheckpointSchedule::MostLost(const JobRecord& job) const {
 Bytes CheckpointSchedule::BytesOfNext(const JobRecord& job) const {
   const auto learned = Expected(job.checkpoint_costs, Tier::kShared);
   return learned ? learned->written : cluster_.ImageOf(job);
-}
-
-double CheckpointSchedule::ShareLeft() const {
-  return policy_.ProtectsSome() ? 1 - policy_.checkpoint_bandwidth : 1;
 }
 
 std::optional<ExpectedCost> CheckpointSchedule::CostOf(const JobRecord& job) const {
@@ -117,14 +114,13 @@ double CheckpointSchedule::PartOfItsNode(const JobRecord& job, const NodeId& nod
 }
 
 double CheckpointSchedule::TierBandwidth() const {
-  if (policy_.shared_bandwidth > Bytes{}) return static_cast<double>(policy_.shared_bandwidth.value);
   const Time now = clock_.Now();
-  if (now - measured_at_ < kMeasureAgain) return measured_;
+  if (measured_ > 0 && now - measured_at_ < kMeasureAgain) return policy_.SharedBandwidth(measured_);
   measured_at_ = now;
   measured_ = 0;
   for (const auto& [id, observed] : state_.observed_nodes)
     measured_ = std::max(measured_, FromProto(observed.heartbeat.shared()).dump.bytes_per_second);
-  return measured_;
+  return policy_.SharedBandwidth(measured_);
 }
 
 }  // namespace siding

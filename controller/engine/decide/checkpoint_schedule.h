@@ -32,12 +32,10 @@ class CheckpointSchedule {
   Duration MostLost(const JobRecord& job) const;
   // What its next image is expected to write.
   Bytes BytesOfNext(const JobRecord& job) const;
-  // Of the bandwidth of the shared tier, what the policy's checkpoints leave for all else.
-  double ShareLeft() const;
   // Bytes a second: what the shared tier can take in all. As the policy says, or else as the best of the
   // agents has measured it; 0: not known.
   double TierBandwidth() const;
-  // By so much the latest is late, at the last look.
+  // By so much the limit on how many are made at once has held one back, at the last look.
   void NoteLate(Duration late) { late_ = late; }
 
  private:
@@ -53,7 +51,7 @@ class CheckpointSchedule {
   const Clock& clock_;
   const ClusterView& cluster_;
   Duration late_{0};
-  // Of a second ago at most: asking every node for every job would take too long.
+  // Of a second ago at most: asking every node for every job would take too long. 0 is not remembered.
   mutable double measured_ = 0;
   mutable Time measured_at_;
 };

@@ -31,6 +31,9 @@ std::string EveryText(const ChosenInterval& every) {
     case ChosenInterval::Bound::kBandwidth:
       absl::StrAppend(&text, "; more often would take too much of the shared tier's bandwidth");
       break;
+    case ChosenInterval::Bound::kFailures:
+      absl::StrAppend(&text, "; the last have failed");
+      break;
   }
   return text;
 }
@@ -82,28 +85,27 @@ std::vector<JobId> Checkpoints::CheckpointOnSchedule() {
   std::stable_sort(due.begin(), due.end(), [](const Due& a, const Due& b) { return a.late > b.late; });
   const size_t most = std::max(kAtOnce, state_.observed_nodes.size() / 4);
   const double bytes = schedule_.TierBandwidth() * kSecondsOfTier;
-  schedule_.NoteLate(due.empty() ? Duration(0) : due.front().late);
+  Duration held_back{0};
   std::vector<JobId> ordered;
   for (const Due& one : due) {
     const bool is_too_much = bytes > 0 && under_way.count >= kAtOnceOfAnySize &&
                              static_cast<double>(under_way.bytes.value) >= bytes;
-    if (under_way.count >= most || is_too_much) break;
+    if (under_way.count >= most || is_too_much) {
+      held_back = one.late;
+      break;
+    }
     if (!Order(one)) continue;
-    under_way.Add(schedule_.BytesOfNext(*one.job));
+    under_way.Add(one.schedule.cost.written);
     ordered.push_back(one.job->id);
   }
+  schedule_.NoteLate(held_back);
   return ordered;
 }
 
 // By an agent that is there to do it: what waits for a node to come back is in nobody's way.
 bool Checkpoints::IsBeingImaged(const JobRecord& job) const {
   if (!IsSavedRunning(job) || job.state == JobState::kSaving) return false;
-  return IsHeard(job);
-}
-
-bool Checkpoints::IsHeard(const JobRecord& job) const {
-  const std::vector<int> ranks = cluster_.LiveRanks(job);
-  return std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return cluster_.IsHeard(job.nodes[rank]); });
+  return cluster_.AreHeard(job);
 }
 
 std::optional<Checkpoints::Due> Checkpoints::IfDue(const JobRecord& job) {
@@ -123,13 +125,13 @@ std::optional<Checkpoints::Due> Checkpoints::IfDue(const JobRecord& job) {
     return std::nullopt;
   }
   if (IsWantedSoon(job, *schedule)) return std::nullopt;
-  return Due{since - interval, &job, schedule->every};
+  return Due{since - interval, &job, *schedule};
 }
 
 bool Checkpoints::Order(const Due& due) {
   const JobRecord& job = *due.job;
   // All ranks are stopped until the last one has answered.
-  if (!IsHeard(job)) return false;
+  if (!cluster_.AreHeard(job)) return false;
   JobMoved move;
   if (schedule_.ByImage(job)) {
     if (!HasRoomOnSchedule(job) || !quota_.HasRoomOnSchedule(job)) {
@@ -137,14 +139,13 @@ bool Checkpoints::Order(const Due& due) {
       return false;
     }
     move = OrderImage(job, Tier::kShared);
-    if (const auto learned = Expected(job.checkpoint_costs, Tier::kShared))
-      move.predicted = clock_.Now() + learned->longest;
+    if (due.schedule.cost.longest > Duration(0)) move.predicted = clock_.Now() + due.schedule.cost.longest;
   } else {
     move.event = JobEvent::kOrderSave;
     move.predicted = clock_.Now() + job.spec.app->grace;
     move.keep_running = true;
   }
-  move.reason = EveryText(due.every);
+  move.reason = EveryText(due.schedule.every);
   recorder_.Move(job, std::move(move));
   return true;
 }

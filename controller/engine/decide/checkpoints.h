@@ -57,7 +57,7 @@ class Checkpoints {
   struct Due {
     Duration late;
     const JobRecord* job;
-    ChosenInterval every;
+    CheckpointSchedule::Schedule schedule;
   };
   std::optional<Due> IfDue(const JobRecord& job);
   struct UnderWay {
@@ -69,8 +69,6 @@ class Checkpoints {
     }
   };
   bool IsBeingImaged(const JobRecord& job) const;
-  // The agents of all of its ranks that have not exited.
-  bool IsHeard(const JobRecord& job) const;
   // False: it is not possible now.
   bool Order(const Due& due);
   struct Leaving {

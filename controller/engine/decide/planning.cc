@@ -71,6 +71,7 @@ Snapshot Planning::TakeSnapshot(const std::vector<JobId>& requests) const {
   snapshot.now = clock_.Now();
   snapshot.capabilities = platform_.capabilities();
   const std::map<NodeId, Resources> room = accounts_.Room(requests);
+  double shared_rate = 0;
   std::map<NodeId, Bytes> resident;  // of running jobs
   std::map<NodeId, Bytes> frozen;
   std::map<NodeId, Bytes> to_come;  // from GPUs into RAM
@@ -179,11 +180,13 @@ Snapshot Planning::TakeSnapshot(const std::vector<JobId>& requests) const {
     node.local = FromProto(observed.heartbeat.local());
     node.shared = FromProto(observed.heartbeat.shared());
     node.gpu = FromProto(observed.heartbeat.gpu());
+    // Each agent measures the tier as it finds it; the best of them is what the tier can take in all.
+    if (node.usable) shared_rate = std::max(shared_rate, node.shared.dump.bytes_per_second);
     // It is away for those who have less, or they have not looked for a while.
     if (node.usable) snapshot.shared.free = std::max(snapshot.shared.free, node.shared_disk_free);
     snapshot.nodes.push_back(std::move(node));
   }
-  snapshot.shared.bytes_per_second = schedule_.TierBandwidth() * schedule_.ShareLeft();
+  snapshot.shared.bytes_per_second = policy_.SharedBandwidth(shared_rate) * policy_.ShareLeft();
   return snapshot;
 }
 

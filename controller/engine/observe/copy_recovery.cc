@@ -11,9 +11,6 @@ namespace {
 
 // Jobs that the journal does not know may still run; their numbers are not used again.
 constexpr int64_t kSkippedNumbers = 100000;
-// More orders than a job gets between two copies: one that is checkpointed every second gets that many in
-// eleven days.
-constexpr int kSkippedOrders = 1000000;
 // In which agents dial again.
 constexpr Duration kAllAreBack = std::chrono::seconds(15);
 // In which a task is told to end, or heard of again.
@@ -25,7 +22,7 @@ void CopyRecovery::NoteRestored() {
   const int64_t copied = recorder_.restored();
   if (copied != 0)
     recorder_.Record(
-        JobId(), JournalRestored{copied, JobId(state_.last_job.value() + kSkippedNumbers), kSkippedOrders});
+        JobId(), JournalRestored{copied, JobId(state_.last_job.value() + kSkippedNumbers), kMostOrdersSkipped});
   // A controller that died before all agents were back waits for them again.
   const Time now = clock_.Now();
   if (now < state_.restored_at + kAllAreBack) startup_.caught_up_at = now + kAllAreBack;

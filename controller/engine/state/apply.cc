@@ -9,9 +9,6 @@
 namespace siding {
 namespace {
 
-// Whatever the journal says.
-constexpr int kMostSkipped = 1000000;
-
 // What a job has for an exit code whose processes gave it none; `sidingctl wait` exits with it.
 constexpr int kRefusedExit = 1;
 constexpr int kNotStartedExit = 127;  // as a shell says it of a command that is not there
@@ -232,7 +229,7 @@ class Applier {
   void operator()(const JournalRestored& e) {
     state_.last_job = std::max(state_.last_job, e.last_job);
     state_.restored_at = event_.at;
-    state_.skipped_orders = std::clamp(e.orders, 0, kMostSkipped);
+    state_.skipped_orders = std::clamp(e.orders, 0, kMostOrdersSkipped);
     // Only the agents know the orders and images since then. Their numbers are not used again.
     for (const auto& [id, job] : state_.unfinished) {
       job->from_copy = true;

@@ -57,6 +57,11 @@ std::vector<int> ClusterView::LiveRanks(const JobRecord& job) const {
   return ranks;
 }
 
+bool ClusterView::AreHeard(const JobRecord& job) const {
+  const std::vector<int> ranks = LiveRanks(job);
+  return std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return IsHeard(job.nodes[rank]); });
+}
+
 bool ClusterView::IsSeenRunning(const JobRecord& job) const {
   const std::vector<int> ranks = LiveRanks(job);
   return std::all_of(ranks.begin(), ranks.end(), [&](int rank) {
@@ -80,6 +85,20 @@ bool ClusterView::HaveAllSaved(const JobRecord& job) const {
   const std::vector<int> ranks = LiveRanks(job);
   return std::all_of(ranks.begin(), ranks.end(),
                      [&](int rank) { return Seen(job, rank).phase() == v1::SAVED; });
+}
+
+v1::DumpBarrier ClusterView::BarrierOf(const JobRecord& job) const {
+  v1::DumpBarrier all = v1::BARRIER_RUN_ON;
+  for (const int rank : LiveRanks(job)) {
+    const v1::TaskReport& report = Seen(job, rank).report;
+    // An agent that knows no barriers keeps it stopped until all is decided.
+    const bool is_whole = report.phase() == v1::PREPARED;
+    const bool is_dumped = is_whole || report.phase() == v1::DUMPING;
+    v1::DumpBarrier its = is_dumped && IsOfOrder(job, report.op()) ? report.barrier() : v1::BARRIER_NONE;
+    if (is_whole && IsOfOrder(job, report.op())) its = v1::BARRIER_RUN_ON;
+    all = std::min(all, its);
+  }
+  return all;
 }
 
 CommitView ClusterView::CommitOf(const JobRecord& job) const {

@@ -36,6 +36,8 @@ class ClusterView {
   bool IsConnected(const NodeId& node) const;
   // Its agent is connected, and not silent.
   bool IsHeard(const NodeId& node) const;
+  // The agents of all of its ranks that have not exited.
+  bool AreHeard(const JobRecord& job) const;
   // What is known of the task of a rank. Valid until the next report.
   TaskSeen Seen(const JobRecord& job, int rank) const;
   // Ranks that have not exited.
@@ -47,6 +49,8 @@ class ClusterView {
   bool IsNotEndedYet(const JobRecord& job) const;
   // All of its ranks that have not exited have saved themselves, and ended.
   bool HaveAllSaved(const JobRecord& job) const;
+  // Of a job whose ranks are dumped together: the last barrier that all of them have come to.
+  v1::DumpBarrier BarrierOf(const JobRecord& job) const;
   // Of a job that is committing.
   CommitView CommitOf(const JobRecord& job) const;
   // An agent has reported the node, or the journal names it.

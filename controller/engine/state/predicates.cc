@@ -208,6 +208,11 @@ bool IsOfOrder(const JobRecord& job, int64_t op) {
   return op >= OpOf(job) || (op >= recorded && op < recorded + kOpsPerOrder);
 }
 
+bool DumpsTogether(const JobRecord& job) {
+  return job.current.event == JobEvent::kOrderDump && job.current.keep_running && job.nodes.size() > 1 &&
+         job.spec.per_node.gpus == 0;
+}
+
 bool IsAfterItsStart(const JobRecord& job, int64_t op) { return op >= OpOfOrder(job, 1); }
 
 bool HasCommitted(const JobRecord& job, const v1::TaskReport& task) {

@@ -86,6 +86,9 @@ bool IsRestoringFrom(const JobRecord& job, const CheckpointId& image);
 // Whether an agent's operation belongs to the order under way. It may have been told of it before a copy of
 // the journal was put back, under the number that the order had then.
 bool IsOfOrder(const JobRecord& job, int64_t op);
+// Its ranks wait for each other where they are about to be stopped, and where they could run on. A dump of
+// one after the others' has failed would be of a later moment, so it is the whole that fails.
+bool DumpsTogether(const JobRecord& job);
 // Of an order after that by which a cluster manager's task is started.
 bool IsAfterItsStart(const JobRecord& job, int64_t op);
 // The task's image counts that was ordered. After a copy of the journal was put back, that of a dump before

@@ -45,6 +45,8 @@ using Steady = std::chrono::steady_clock;
 
 constexpr Duration kEndPatience = std::chrono::seconds(10);
 constexpr Duration kUntracedPatience = std::chrono::seconds(10);
+// What is written while other ranks are waited for is copied so often, so that little is left for the stop.
+constexpr Duration kCopyAgainAfter = std::chrono::seconds(1);
 // Before the next try, where what stood in the way passes by itself: a server that is busy accepts what waits
 // for it as soon as it runs again.
 constexpr Duration kPauses[] = {std::chrono::milliseconds(100), std::chrono::milliseconds(200),
@@ -107,9 +109,12 @@ class DumpOnce {
   std::optional<Manifest> Base() const;
   absl::Status Begin();
   CriuDump ForCriu();
+  // Before they are: as little as possible is to be left for then, and others may have to be waited for.
+  absl::Status Prepare(const StillHeld& running);
   // While the processes are frozen: all of the image, but that it is whole.
   absl::Status Capture(const StillHeld& held);
   absl::Status CaptureTracked(const StillHeld& held);
+  absl::Status MayRunOn(const StillHeld& held);
   bool IsCalledOff() const { return !observer_.WhyStopped().ok(); }
   Steady::time_point PartOfWhatIsLeft(int part) const;
   SharingLimits Limits() const;
@@ -132,6 +137,7 @@ class DumpOnce {
   std::vector<SharedMemoryFile> shared_;
   std::map<std::string, std::string> metadata_;
   bool written_ = false, committed_ = false;
+  bool others_may_run_ = false;  // ranks that are dumped with it
   Steady::time_point stopped_;  // all of them, or before that
   std::atomic<bool> committing_{false};
   std::atomic<int> repaired_{0};
@@ -183,14 +189,10 @@ CriuDump DumpOnce::ForCriu() {
     dump.left_out = tracked_->LeftOut();
     dump.known_areas = tracked_->AreaFiles();
     dump.to_track = tracked_->ToTrack();
-    dump.on_ready = [this](const std::function<absl::Status()>& running) {
-      const auto until = PartOfWhatIsLeft(4);
-      tracked_->Prepare(
-          [&] { return abandon_ || IsCalledOff() || !running().ok() || Steady::now() > until; });
-      return observer_.WhyStopped();
-    };
     dump.on_userfaultfd = [this](pid_t pid, UniqueFd fd) { tracked_->Give(pid, std::move(fd)); };
   }
+  if (tracked_ || plan_.together)
+    dump.on_ready = [this](const StillHeld& running) { return Prepare(running); };
   // Where they are not held the processes run the moment that CRIU is ended, so nothing else is waited for.
   // Where they are, those that may be about to end do not run on.
   dump.on_end = [this] {
@@ -204,6 +206,26 @@ CriuDump DumpOnce::ForCriu() {
     return queued.empty() ? absl::OkStatus() : PassingError(queued);
   };
   return dump;
+}
+
+absl::Status DumpOnce::Prepare(const StillHeld& running) {
+  const auto until = PartOfWhatIsLeft(4);
+  const auto stop = [&] { return abandon_ || IsCalledOff() || !running().ok() || Steady::now() > until; };
+  if (tracked_) tracked_->Prepare(stop);
+  while (plan_.together) {
+    SIDING_ASSIGN_OR_RETURN(const bool all,
+                            observer_.OnBarrier(DumpBarrier::kStop, kCopyAgainAfter, running));
+    if (all) break;
+    if (tracked_) tracked_->CopyAgain(stop);
+  }
+  stopped_ = Steady::now();
+  return observer_.WhyStopped();
+}
+
+absl::Status DumpOnce::MayRunOn(const StillHeld& held) {
+  if (!plan_.together) return absl::OkStatus();
+  others_may_run_ = true;
+  return observer_.OnBarrier(DumpBarrier::kRunOn, Duration::max(), held).status();
 }
 
 // Memory must not be registered while it runs: who would let go of it meanwhile waits.
@@ -321,8 +343,10 @@ absl::Status DumpOnce::Run() {
     stopped_ = Steady::now();
     status = criu_.Dump(ForCriu(), [this](const StillHeld& held) -> absl::Status {
       SIDING_RETURN_IF_ERROR(Capture(held));
-      return plan_.finish_behind ? absl::OkStatus() : Finish(held);
+      return plan_.finish_behind ? MayRunOn(held) : Finish(held);
     });
+    // Without the mark of what passes by itself: it is not tried again.
+    if (others_may_run_ && !status.ok()) status = absl::Status(status.code(), status.message());
     FaultHere<"agent.dump.over: criu has ended">();
     if (!status.ok() && (!committed_ || plan_.keep_running)) LetGo();
     if (status.ok() && plan_.finish_behind) {

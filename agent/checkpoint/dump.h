@@ -45,9 +45,12 @@ struct DumpPlan {
   std::string hold;  // see CriuDump
   bool keep_running = false;
   // Needs keep_running: the processes run again as soon as all of the image is written, and it is synced
-  // and committed beside them. Not for a rank of several: it would run on into a checkpoint that may not
-  // count.
+  // and committed beside them. A rank of several has to wait for the others: see `together`.
   bool finish_behind = false;
+  // With finish_behind: others are dumped at the same time, and it stops at barriers until all have come to
+  // them. Once it has come to the last one it is not tried again: others may run on, and another image of it
+  // would be of a later moment than theirs.
+  bool together = false;
   // With finish_behind: an image of the same task on that tier. Pages that it has may be shared. Only
   // behind: how long it takes depends on what has changed, and no deadline can count on that.
   std::optional<ImageKey> base;
@@ -62,6 +65,9 @@ struct DumpPlan {
   FileContents* contents = nullptr;  // what earlier dumps know; null: nothing
   std::map<std::string, std::string> metadata;
 };
+
+// See DumpPlan::together.
+enum class DumpBarrier { kStop, kRunOn };
 
 // What the dump reports, and asks, while it runs. Called from the dumping thread, but OnProgress from
 // another.
@@ -81,6 +87,14 @@ class DumpObserver {
   // Not OK: the dump fails with that. They are frozen for as long as `held` is OK.
   virtual absl::Status OnWritten(const std::string& /*folder*/, const StillHeld& /*held*/) {
     return absl::OkStatus();
+  }
+  // With `together`: it has come to this barrier. kStop: the processes run, and are about to be stopped;
+  // kRunOn: they are stopped, and nothing more is needed of them. Blocks until all ranks have come to it;
+  // false: they have not in that time, and it is asked again. An error: they will not. `held` is not OK once
+  // CRIU has ended.
+  virtual absl::StatusOr<bool> OnBarrier(DumpBarrier /*barrier*/, Duration /*most*/,
+                                         const StillHeld& /*held*/) {
+    return true;
   }
   // With finish_behind: the processes run again, after they were stopped for so long at most. What follows is
   // done beside them, and is held by nobody.

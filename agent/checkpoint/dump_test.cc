@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -39,6 +40,7 @@ class FaultyCriu final : public Criu {
                     const std::function<absl::Status(const StillHeld&)>& post_dump) override {
     ++tries;
     if (!before.ok() && tries <= fails) return before;
+    if (dump.on_ready) SIDING_RETURN_IF_ERROR(dump.on_ready([] { return absl::OkStatus(); }));
     when_stopped();
     SIDING_RETURN_IF_ERROR(dump.on_stopped());
     SIDING_RETURN_IF_ERROR(WriteFileAtomically(dump.image_folder + "/pages-1.img", "pages"));
@@ -84,6 +86,12 @@ class Observer final : public DumpObserver {
  public:
   void OnProgress(Bytes) override {}
   absl::Status WhyStopped() const override { return stopped; }
+  absl::StatusOr<bool> OnBarrier(DumpBarrier barrier, Duration, const StillHeld&) override {
+    steps.push_back(barrier == DumpBarrier::kStop ? "stop" : "run on");
+    if (barrier == DumpBarrier::kStop) return waits-- <= 0;
+    SIDING_RETURN_IF_ERROR(others);
+    return true;
+  }
   void OnRunsOn(Duration) override { steps.push_back("runs on"); }
   absl::Status OnPrepared(const Manifest& manifest, const StillHeld&) override {
     steps.push_back("prepared");
@@ -96,6 +104,8 @@ class Observer final : public DumpObserver {
   }
   void OnCommitted() override { steps.push_back("committed"); }
 
+  int waits = 0;  // how often it is asked at the first barrier before all have come to it
+  absl::Status others;  // do not come to the last one
   absl::Status decision;
   absl::Status stopped;
   absl::Status record;
@@ -402,6 +412,44 @@ TEST_F(RunDumpTest, AnImageThatTheTierDoesNotTakeIsItsProblem) {
     std::ofstream(folder_ + "/store/images") << "no folder";
   };
   EXPECT_TRUE(IsTierProblem(Run()));
+}
+
+// It is one of several ranks.
+class TogetherTest : public BehindTest {
+ protected:
+  TogetherTest() { plan_.together = true; }
+};
+
+TEST_F(TogetherTest, MeetsTheOthersBeforeItIsStoppedAndBeforeItRunsOn) {
+  criu_.when_stopped = [this] { observer_.steps.push_back("stopped"); };
+  ASSERT_TRUE(Run().ok());
+  EXPECT_THAT(observer_.steps, ElementsAre("stop", "stopped", "run on", "let go", "runs on", "prepared",
+                                           "committing", "committed"));
+}
+
+TEST_F(TogetherTest, WaitsForAsLongAsItTakes) {
+  observer_.waits = 2;
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(std::count(observer_.steps.begin(), observer_.steps.end(), "stop"), 3);
+}
+
+TEST_F(TogetherTest, RunsOnIfTheOthersDoNotCome) {
+  observer_.others = absl::AbortedError("called off");
+  EXPECT_TRUE(absl::IsAborted(Run()));
+  EXPECT_FALSE(DraftsLeft());
+  EXPECT_THAT(Images(), IsEmpty());
+}
+
+TEST_F(TogetherTest, IsTriedAgainBeforeTheOthersMayRunOn) {
+  criu_.before = PassingError("a connection waits");
+  criu_.fails = 2;
+  EXPECT_TRUE(Run().ok());
+}
+
+TEST_F(TogetherTest, ButNotAfterThat) {
+  criu_.after = PassingError("a connection waits");
+  EXPECT_FALSE(Run().ok());
+  EXPECT_EQ(criu_.tries, 1);
 }
 
 TEST_F(RunDumpTest, WhatPassesByItselfIsTriedAgain) {

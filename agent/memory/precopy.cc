@@ -39,8 +39,7 @@ absl::Status Precopy::Rounds(const std::function<bool()>& stop) {
   uint64_t left = ToCopy();
   int failed = 0;
   for (int round = 0; round < kMostRounds && left > kLittle; ++round) {
-    // It is on the disk twice for a while.
-    if ((to_.bytes() + left) * 2 > all_) return absl::UnavailableError("too much of it is new");
+    if (IsTooMuch(left)) return absl::UnavailableError("too much of it is new");
     SIDING_ASSIGN_OR_RETURN(const bool copied, Round(stop));
     if (!copied && ++failed == kMostTries) {
       tracking_.rest_from_rounds = kRest;
@@ -54,7 +53,10 @@ absl::Status Precopy::Rounds(const std::function<bool()>& stop) {
 }
 
 absl::Status Precopy::OneMore(const std::function<bool()>& stop) {
-  return ToCopy() > kLittle ? Round(stop).status() : absl::OkStatus();
+  const uint64_t left = ToCopy();
+  if (left <= kLittle) return absl::OkStatus();
+  if (IsTooMuch(left)) return absl::UnavailableError("too much of it is new");
+  return Round(stop).status();
 }
 
 // False: they could not be stopped in time.

@@ -38,7 +38,7 @@ class Precopy {
 
   // For as long as they pay. `stop` is asked all the time: true ends them. Not OK: no other is to follow.
   absl::Status Rounds(const std::function<bool()>& stop);
-  // One more, if there is enough to copy.
+  // One more, if there is enough to copy, and room for it.
   absl::Status OneMore(const std::function<bool()>& stop);
   // By each round, at most.
   Duration stopped() const { return stopped_; }
@@ -47,6 +47,8 @@ class Precopy {
   using Laps = std::map<pid_t, std::vector<PageRun>>;  // what each has written, in pages
 
   uint64_t ToCopy() const;  // bytes
+  // It is on the disk twice for a while.
+  bool IsTooMuch(uint64_t bytes) const { return (to_.bytes() + bytes) * 2 > all_; }
   absl::StatusOr<bool> Round(const std::function<bool()>& stop);
   absl::StatusOr<bool> Protect(Laps& laps);
   absl::Status ProtectStopped(const StoppedTree& tree, Laps& laps);

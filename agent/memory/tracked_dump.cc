@@ -216,17 +216,23 @@ void TrackedDump::Prepare(const std::function<bool()>& stop) {
   if (left_out_.empty()) return;
   uint64_t all = 0;
   for (const auto& [pid, memory] : left_out_) all += memory.count.present * PageSize();
-  Precopy precopy(tracking_, init_, LeftOut(), all, *precopied_);
-  absl::Status going = precopy.Rounds(stop);
-  if (known_) {
-    known_->Read();
-    // It takes a while, in which more is written.
-    if (going.ok()) going = precopy.OneMore(stop);
-  }
-  stopped_ = precopy.stopped();
-  if (!going.ok())
+  precopy_.emplace(tracking_, init_, LeftOut(), all, *precopied_);
+  NoteCopied(precopy_->Rounds(stop));
+  if (!known_) return;
+  known_->Read();
+  // It takes a while, in which more is written.
+  CopyAgain(stop);
+}
+
+void TrackedDump::CopyAgain(const std::function<bool()>& stop) {
+  if (precopy_ && may_copy_.ok()) NoteCopied(precopy_->OneMore(stop));
+}
+
+void TrackedDump::NoteCopied(absl::Status may_copy) {
+  may_copy_ = std::move(may_copy);
+  if (!may_copy_.ok())
     spdlog::info("{}: no more is copied while the task runs: {}", draft_.path(),
-                 std::string(going.message()));
+                 std::string(may_copy_.message()));
 }
 
 // ---- It is stopped. ----

@@ -8,7 +8,8 @@
 // What is done when:
 //
 //   Begin()    the task runs; the draft is empty
-//   Prepare()  it runs, and is about to be stopped: copies what has been written by now
+//   Prepare(), CopyAgain()
+//              it runs, and is about to be stopped: copies what has been written by now
 //   Capture()  it is stopped, and CRIU has written all that it writes
 //   Write()    it runs again
 //   Counts()   the image does
@@ -34,6 +35,7 @@
 #include "agent/memory/memory_tracking.h"
 #include "agent/memory/parent_pages.h"
 #include "agent/memory/precopied_pages.h"
+#include "agent/memory/precopy.h"
 #include "common/files.h"
 #include "common/units.h"
 #include "store/store.h"
@@ -68,8 +70,10 @@ class TrackedDump {
   // Copies what has been written, and reads what CRIU is to know. `stop` is asked all the time: true ends the
   // copying.
   void Prepare(const std::function<bool()>& stop);
+  // Once more, if it has to wait after that.
+  void CopyAgain(const std::function<bool()>& stop);
   // By each round, at most.
-  Duration stopped() const { return stopped_; }
+  Duration stopped() const { return precopy_ ? precopy_->stopped() : Duration(0); }
 
   // An error: the image lacks pages. kCancelled if `stop`, which is asked all the time, says true.
   absl::Status Capture(const std::function<bool()>& stop);
@@ -101,6 +105,7 @@ class TrackedDump {
   absl::Status BeginProcess(pid_t pid);
   absl::Status LeaveOut(pid_t pid, const WriteTracker::Count& count);
   absl::Status MakeRoom();
+  void NoteCopied(absl::Status may_copy);
   absl::Status CaptureAll(const std::function<bool()>& stop);
   absl::Status CaptureProcess(pid_t pid, LeftOutMemory& memory, const std::function<bool()>& stop);
   absl::Status BeginLaps(const std::function<bool()>& stop);
@@ -122,7 +127,8 @@ class TrackedDump {
   std::map<pid_t, UniqueFd> given_;
   std::optional<CapturedPages> precopied_, captured_;
   std::optional<KnownAreas> known_;
-  Duration stopped_{0};
+  std::optional<Precopy> precopy_;
+  absl::Status may_copy_;  // else why no more is copied while it runs
   bool uncounted_ = false;  // what is known of the pages is since an image that does not count yet
 };
 

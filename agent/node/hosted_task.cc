@@ -252,6 +252,16 @@ absl::Status HostedTask::Dumper::OnWritten(const std::string& folder, const Stil
   return status;
 }
 
+absl::StatusOr<bool> HostedTask::Dumper::OnBarrier(DumpBarrier barrier, Duration most,
+                                                   const StillHeld& held) {
+  const v1::DumpBarrier at = barrier == DumpBarrier::kStop ? v1::BARRIER_STOP : v1::BARRIER_RUN_ON;
+  SIDING_RETURN_IF_ERROR(
+      FaultAtCriu<"agent.dump.barrier: one of several ranks is at a barrier, and waits for the others">());
+  MutexLock lock(task_.mutex_);
+  task_.Observe(task::AtBarrier{at}).IgnoreError();
+  return Await([&] { return task_.machine_.may_pass() >= at; }, most, held);
+}
+
 void HostedTask::Dumper::OnRunsOn(Duration stopped) {
   MutexLock lock(task_.mutex_);
   task_.Observe(task::RunsOn{stopped}).IgnoreError();
@@ -273,10 +283,18 @@ absl::Status HostedTask::Dumper::OnPrepared(const Manifest& manifest, const Stil
   SIDING_RETURN_IF_ERROR(
       FaultAtCriu<"agent.dump.waiting: whether the image is to count is about to be asked, without locks">());
   lock.Lock();
+  const auto committed = [&] { return task_.machine_.decision() == Decision::kCommit; };
+  return Await(committed, Duration::max(), held).status();
+}
+
+absl::StatusOr<bool> HostedTask::Dumper::Await(const std::function<bool()>& done, Duration most,
+                                               const StillHeld& held) {
+  const auto begun = Steady::now();
   for (;;) {
     SIDING_RETURN_IF_ERROR(held());
-    if (task_.machine_.decision() == Decision::kCommit) return absl::OkStatus();
+    if (done()) return true;
     if (absl::Status stop = Stop(); !stop.ok()) return stop;
+    if (std::chrono::duration_cast<Duration>(Steady::now() - begun) >= most) return false;
     // Also looks at the clock and at CRIU, which are not this condition's.
     task_.changed_.WaitFor(task_.mutex_, std::chrono::milliseconds(50));
   }

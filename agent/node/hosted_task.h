@@ -137,6 +137,7 @@ class HostedTask::Dumper final : public DumpObserver {
   }
   void OnSharing() override { shares_ = true; }
   absl::Status OnWritten(const std::string& folder, const StillHeld& held) override;
+  absl::StatusOr<bool> OnBarrier(DumpBarrier barrier, Duration most, const StillHeld& held) override;
   void OnRunsOn(Duration stopped) override;
   absl::Status OnPrepared(const Manifest& manifest, const StillHeld& held) override;
   absl::Status OnCommitting() override;
@@ -147,6 +148,9 @@ class HostedTask::Dumper final : public DumpObserver {
   }
 
  private:
+  // Until `done`; false: not in that time. Not OK: the dump is to be undone.
+  absl::StatusOr<bool> Await(const std::function<bool()>& done, Duration most, const StillHeld& held)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(task_.mutex_);
   // Not OK: the dump is to be undone.
   absl::Status Stop() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(task_.mutex_);
 

@@ -54,9 +54,12 @@ void Task::DoDump(v1::ToAgent command) {
     plan.cgroup = freezer().ShimCgroupPath(outside_);
     plan.hold = freezer().HoldCgroup(outside_);
     plan.keep_running = command.dump().keep_running();
-    // Ranks of a gang wait for each other, and what was taken off GPUs or frozen is put back when all is
-    // done.
-    plan.finish_behind = plan.keep_running && spec.nodes() == 1 && !UsesGpus() && !record.dump().was_frozen();
+    // What was taken off GPUs or frozen is put back when all is done. A controller of an earlier version
+    // dumps ranks of a job one by one: they stay where they were stopped until all have been.
+    const bool together = command.dump().together();
+    plan.finish_behind =
+        plan.keep_running && (together || spec.nodes() == 1) && !UsesGpus() && !record.dump().was_frozen();
+    plan.together = plan.finish_behind && together;
     const bool on_its_tier = record.base().tier() == command.dump().tier();
     if (on_its_tier && !record.base().checkpoint().empty())
       plan.base = ImageKey{CheckpointId(record.base().checkpoint()), id_.rank};

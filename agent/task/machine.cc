@@ -131,6 +131,7 @@ std::string ToString(TaskEvent event) { return kEventNames[static_cast<int>(even
 
 TaskActions TaskMachine::Take(const v1::ToAgent& order, Time now) {
   if (order.has_commit() || order.has_abort()) return Decide(order);
+  if (order.has_pass_barrier()) return Pass(order);
   if (busy()) return TakeWhileBusy(order, now);
   TaskActions actions = Plan(order);
   return actions.empty() ? Only(TaskAction::kSend) : actions;
@@ -145,6 +146,12 @@ TaskActions TaskMachine::Decide(const v1::ToAgent& order) {
       !Move(commit ? E::kCommit : E::kAbort, record_.report().op()))
     return Only(TaskAction::kSend);
   decision_ = commit ? Decision::kCommit : Decision::kAbort;
+  return Only(TaskAction::kWake);
+}
+
+TaskActions TaskMachine::Pass(const v1::ToAgent& order) {
+  if (work_ != TaskWork::kDump || order.op() != current_.op()) return Only(TaskAction::kSend);
+  may_pass_ = std::max(may_pass_, order.pass_barrier().barrier());
   return Only(TaskAction::kWake);
 }
 
@@ -213,6 +220,7 @@ TaskActions TaskMachine::Begin(TaskWork work, const v1::ToAgent& order) {
   work_ = work;
   current_ = order;
   decision_ = Decision::kNone;
+  may_pass_ = v1::BARRIER_NONE;
   interrupted_ = false;
   kill_waits_since_.reset();  // a kill has all of its grace from here on
   return {{TaskAction::kBegin, work, order}};
@@ -226,6 +234,7 @@ bool TaskMachine::Move(TaskEvent event, int64_t op) {
   record_.mutable_report()->set_phase(*next);
   record_.mutable_report()->set_op(op);
   if (*next != v1::DUMPING && *next != v1::PREPARED) record_.mutable_report()->clear_runs_on();
+  if (*next != v1::DUMPING) record_.mutable_report()->clear_barrier();
   return true;
 }
 
@@ -301,6 +310,13 @@ TaskActions TaskMachine::On(const task::ResumeEnded& seen) {
   if (ended_ || !Move(seen.error.empty() ? E::kRuns : E::kFrozen)) return {};
   if (!seen.error.empty()) Fail(current_.op(), seen.error);
   return Report();
+}
+
+// In no record: to a new agent a dump that is under way has failed.
+TaskActions TaskMachine::On(const task::AtBarrier& seen) {
+  if (phase() != v1::DUMPING || !current_.dump().together()) return {};
+  record_.mutable_report()->set_barrier(seen.barrier);
+  return Only(TaskAction::kSend);
 }
 
 TaskActions TaskMachine::On(const task::RunsOn& seen) {
@@ -433,6 +449,7 @@ TaskActions TaskMachine::On(const task::Ended& seen) {
 TaskActions TaskMachine::On(const task::FoundAgain& seen) {
   const v1::TaskPhase before = phase();
   const bool runs_on = record_.report().runs_on();
+  record_.mutable_report()->clear_barrier();
   if (busy() || !Move(E::kFoundAgain, record_.report().op())) return {};
   if (!seen.same_boot) {
     // Pids from before the reboot mean nothing, and there is nothing to wait for.

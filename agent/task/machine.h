@@ -3,8 +3,8 @@
 // the simulation alike. A transition that is not in the table of machine.cc does not happen.
 //
 // How it works. One piece of work is under way at a time. An order that comes meanwhile waits (the newest
-// replaces the one before it; a kill replaces all, and interrupts the work). A commit and an abort do not
-// wait: they decide about the work itself. The caller carries out the actions in their order, does the work,
+// replaces the one before it; a kill replaces all, and interrupts the work). A commit, an abort
+// and a barrier's pass do not wait: they are about the work itself. The caller carries out the actions in their order, does the work,
 // reports its result as an observation, and ends with WorkDone; the machine then names the next work.
 //
 // Pure: no threads, no clock, no files. Not thread-safe. A call never fails: what makes no sense in the
@@ -76,7 +76,7 @@ struct TaskAction {
     kRecordDurably,  // write the record, so that it survives a power cut
     kSend,           // send the report
     kReleaseGpus,    // the task does not need its GPUs any more
-    kWake,           // the work under way looks at decision(), interrupted() and ended() again
+    kWake,           // the work under way looks at decision(), may_pass(), interrupted(), ended() again
     kAbandonDump,    // end CRIU by force
     kKillProcesses,  // the work under way does not stop for a kill: end all processes beside it
     kBegin,          // begin `work`
@@ -108,6 +108,9 @@ struct SuspendEnded {
 };
 struct ResumeEnded {
   std::string error;
+};
+struct AtBarrier {  // and waits there
+  v1::DumpBarrier barrier;
 };
 struct RunsOn {  // its image is finished behind it
   Duration stopped;
@@ -161,7 +164,7 @@ struct AdoptEnded {
 
 using TaskObservation =
     std::variant<task::StartNotRecorded, task::StartsOver, task::Started, task::StartFailed,
-                 task::SuspendEnded, task::ResumeEnded, task::RunsOn, task::Prepared, task::Committing,
+                 task::SuspendEnded, task::ResumeEnded, task::AtBarrier, task::RunsOn, task::Prepared, task::Committing,
                  task::CommitNotRecorded, task::Committed, task::DumpEnded, task::SaveTold, task::SaveNotTold,
                  task::SaveEnded, task::KillBegun, task::ShimEnded, task::AgentStops, task::WorkDone,
                  task::Ended, task::FoundAgain, task::AdoptEnded>;
@@ -183,6 +186,7 @@ class TaskMachine {
   bool busy() const { return work_ != TaskWork::kNone; }
   const v1::ToAgent& current() const { return current_; }
   Decision decision() const { return decision_; }
+  v1::DumpBarrier may_pass() const { return may_pass_; }  // the last that the dump under way may
   bool interrupted() const { return interrupted_; }    // the work is to make way for a kill
   bool kill_at_once() const { return kill_at_once_; }  // the rest of a kill's grace is waived
   bool ended() const { return ended_; }                // ShimEnded was observed
@@ -190,6 +194,7 @@ class TaskMachine {
 
  private:
   TaskActions Decide(const v1::ToAgent& order);
+  TaskActions Pass(const v1::ToAgent& order);
   TaskActions TakeWhileBusy(const v1::ToAgent& order, Time now);
   TaskActions Plan(const v1::ToAgent& order);
   TaskActions Begin(TaskWork work, const v1::ToAgent& order);
@@ -206,6 +211,7 @@ class TaskMachine {
   TaskActions On(const task::StartFailed& seen);
   TaskActions On(const task::SuspendEnded& seen);
   TaskActions On(const task::ResumeEnded& seen);
+  TaskActions On(const task::AtBarrier& seen);
   TaskActions On(const task::RunsOn& seen);
   TaskActions On(const task::Prepared& seen);
   TaskActions On(const task::Committing& seen);
@@ -228,6 +234,7 @@ class TaskMachine {
   v1::ToAgent current_;                 // the order that the work is for
   std::optional<v1::ToAgent> pending_;  // to be carried out next
   Decision decision_ = Decision::kNone;
+  v1::DumpBarrier may_pass_ = v1::BARRIER_NONE;
   bool interrupted_ = false;
   bool kill_at_once_ = false;
   bool ended_ = false;

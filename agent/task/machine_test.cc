@@ -127,6 +127,11 @@ v1::ToAgent Abort(int64_t op) {
   order.mutable_abort();
   return order;
 }
+v1::ToAgent Pass(int64_t op, v1::DumpBarrier barrier) {
+  v1::ToAgent order = Order(op);
+  order.mutable_pass_barrier()->set_barrier(barrier);
+  return order;
+}
 v1::ToAgent Save(int64_t op) {
   v1::ToAgent order = Order(op);
   order.mutable_save();
@@ -212,6 +217,56 @@ TEST_F(TaskMachineTest, TheDigestOfAnImageIsSaidUntilTheNextOne) {
   See(task::Prepared{100, 60, "second"});
   See(task::DumpEnded{false, false, "called off"});
   EXPECT_EQ(report().image_digest(), "") << "there is no such image";
+}
+
+class DumpedTogetherTest : public TaskMachineTest {
+ protected:
+  DumpedTogetherTest() {
+    Run();
+    v1::ToAgent dump = Dump(2, true);
+    dump.mutable_dump()->set_together(true);
+    Take(dump);
+  }
+};
+
+TEST_F(DumpedTogetherTest, ABarrierIsReported) {
+  EXPECT_THAT(Kinds(See(task::AtBarrier{v1::BARRIER_STOP})), ElementsAre(A::kSend));
+  EXPECT_EQ(report().barrier(), v1::BARRIER_STOP);
+  EXPECT_EQ(machine_.may_pass(), v1::BARRIER_NONE);
+}
+
+TEST_F(DumpedTogetherTest, ThePassOfABarrierDoesNotWait) {
+  See(task::AtBarrier{v1::BARRIER_STOP});
+  EXPECT_THAT(Kinds(Take(Pass(2, v1::BARRIER_STOP))), ElementsAre(A::kWake));
+  EXPECT_EQ(machine_.may_pass(), v1::BARRIER_STOP);
+}
+
+TEST_F(DumpedTogetherTest, OneThatComesTwiceTakesNothingBack) {
+  Take(Pass(2, v1::BARRIER_RUN_ON));
+  Take(Pass(2, v1::BARRIER_STOP));
+  EXPECT_EQ(machine_.may_pass(), v1::BARRIER_RUN_ON);
+}
+
+TEST_F(DumpedTogetherTest, ThatOfAnotherDumpIsNotMeant) {
+  Take(Pass(1, v1::BARRIER_RUN_ON));
+  EXPECT_EQ(machine_.may_pass(), v1::BARRIER_NONE);
+}
+
+TEST_F(DumpedTogetherTest, TheNextDumpStopsAtBarriersAgain) {
+  See(task::AtBarrier{v1::BARRIER_STOP});
+  Take(Pass(2, v1::BARRIER_RUN_ON));
+  See(task::DumpEnded{false, false, "called off"});
+  EXPECT_EQ(report().barrier(), v1::BARRIER_NONE);
+  See(task::WorkDone{});
+  Take(Dump(3, true));
+  EXPECT_EQ(machine_.may_pass(), v1::BARRIER_NONE);
+}
+
+TEST_F(DumpedTogetherTest, ANewAgentIsAtNone) {
+  See(task::AtBarrier{v1::BARRIER_RUN_ON});
+  TaskMachine next(machine_.record());
+  next.Observe(task::FoundAgain{true, task::FoundAgain::kLives});
+  EXPECT_EQ(next.record().report().barrier(), v1::BARRIER_NONE);
 }
 
 class FinishedBehindTest : public TaskMachineTest {
@@ -641,7 +696,8 @@ TEST_F(TaskMachineTest, AnAgentThatStopsBeginsNothingMore) {
 
 std::vector<v1::ToAgent> AllOrders() {
   return {Launch(),   Restore(), Suspend(20), Suspend(20, 5s), Resume(20),   Dump(20), Dump(20, true),
-          Commit(20), Abort(20), Save(20),    Kill(20),        Kill(20, 5s), Order(20)};
+          Commit(20), Abort(20), Save(20),    Kill(20),        Kill(20, 5s), Order(20),
+          Pass(20, v1::BARRIER_STOP), Pass(20, v1::BARRIER_RUN_ON)};
 }
 std::vector<TaskObservation> AllObservations() {
   static const agent::ShimExit exit;
@@ -653,6 +709,7 @@ std::vector<TaskObservation> AllObservations() {
           task::SuspendEnded{false, "e"},
           task::ResumeEnded{""},
           task::ResumeEnded{"e"},
+          task::AtBarrier{v1::BARRIER_STOP},
           task::RunsOn{1ms},
           task::Prepared{1, 1, ""},
           task::Committing{},

@@ -72,6 +72,8 @@ class FakeCluster final : public AgentLink {
       report.set_phase(frozen_.contains(key) ? v1::SUSPENDED : v1::RUNNING);
       report.set_failed_op(report.op());
       report.clear_op();
+      report.clear_barrier();
+      report.clear_runs_on();
     }
     Connect(name);
   }
@@ -138,7 +140,8 @@ class FakeCluster final : public AgentLink {
   // The task ends by itself, after the kernel had killed so many of its processes for lack of memory.
   void Exit(JobId job, int rank, int code, int killed_for_memory = 0) {
     for (auto& [key, report] : tasks_) {
-      if (key.second.job != job || key.second.rank != rank || report.phase() != v1::RUNNING) continue;
+      if (key.second.job != job || key.second.rank != rank) continue;
+      if (report.phase() != v1::RUNNING && !report.runs_on()) continue;
       report.set_phase(v1::EXITED);
       report.set_exit_code(code);
       report.set_own_end(true);
@@ -237,6 +240,9 @@ class FakeCluster final : public AgentLink {
   std::set<std::string> slow_commit;     // nodes that cannot either, and hold the task until they can
   std::set<std::string> fail_delete;     // nodes on which no image can be deleted
   std::set<std::string> slow_dump;       // nodes on which a dump begins and does not end
+  std::set<std::string> slow_capture;    // nodes on which one that is together does not come to its last barrier
+  std::set<std::string> fail_capture;    // nodes on which it fails there
+  std::set<std::string> no_barriers;     // nodes whose agents know of none
   Duration stopped{0};                   // said of a dump after which its task runs on
   Bytes new_bytes;                       // said of images; 0: all of their bytes are
   std::set<std::string> fail_suspend;    // nodes on which a freeze fails
@@ -301,6 +307,8 @@ class FakeCluster final : public AgentLink {
     report.set_timer(timer);
     report.set_gpu_lock_us(gpu_lock_us);
     report.clear_op();
+    report.clear_barrier();
+    if (!command.has_commit()) report.clear_runs_on();
     // Running or frozen, as it was before.
     const auto whole = [&] { return frozen_.contains({node, id}) ? v1::SUSPENDED : v1::RUNNING; };
     const auto fail = [&](const std::string& error) {
@@ -308,6 +316,19 @@ class FakeCluster final : public AgentLink {
       report.set_failed_op(command.op());
       report.set_error(error);
       report.clear_tier_problem();
+    };
+    const auto stop_at = [&](v1::DumpBarrier barrier) {
+      report.set_phase(v1::DUMPING);
+      report.set_op(command.op());
+      report.set_barrier(barrier);
+    };
+    const auto prepare = [&] {
+      report.set_phase(v1::PREPARED);
+      report.set_op(command.op());
+      report.set_image_bytes(memory);
+      report.set_image_new_bytes(new_bytes.value > 0 ? new_bytes.value : memory);
+      report.set_image_digest(absl::StrFormat("%064x", ++images_made_));
+      if (keep_running_[{node, id}]) report.set_stopped_us(stopped.count());
     };
     switch (command.what_case()) {
       case v1::ToAgent::kLaunch:
@@ -380,14 +401,20 @@ class FakeCluster final : public AgentLink {
           report.set_phase(v1::DUMPING);
           report.set_op(command.op());
         } else {
-          report.set_phase(v1::PREPARED);
           report.set_checkpoint(command.dump().checkpoint());
-          report.set_op(command.op());
-          report.set_image_bytes(memory);
-          report.set_image_new_bytes(new_bytes.value > 0 ? new_bytes.value : memory);
-          report.set_image_digest(absl::StrFormat("%064x", ++images_made_));
           keep_running_[{node, id}] = command.dump().keep_running();
-          if (command.dump().keep_running()) report.set_stopped_us(stopped.count());
+          const bool waits = command.dump().together() && !no_barriers.contains(node.value());
+          waits ? stop_at(v1::BARRIER_STOP) : prepare();
+        }
+        break;
+      case v1::ToAgent::kPassBarrier:
+        if (command.pass_barrier().barrier() == v1::BARRIER_RUN_ON) {
+          report.set_runs_on(true);
+          prepare();
+        } else if (fail_capture.contains(node.value())) {
+          fail("criu has failed");
+        } else {
+          stop_at(slow_capture.contains(node.value()) ? v1::BARRIER_STOP : v1::BARRIER_RUN_ON);
         }
         break;
       case v1::ToAgent::kCommit:

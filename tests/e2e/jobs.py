@@ -19,7 +19,7 @@ print("done", flush=True)
 """
 
 # A counter that with each number changes one page of a table of MIB, or many of a quarter of it, of shared memory if told so, and keeps an account of
-# which number is in which page. At the end all pages are what the account says: a page of another moment would not be.
+# which number is in which page. Of two ranks that are to go in step none is more than a number ahead. At the end all pages are what the account says: a page of another moment would not be.
 TABLE = r"""
 import mmap, os, sys, time
 gate, mib = sys.argv[1], int(sys.argv[2])
@@ -32,13 +32,20 @@ def page_of(number):
 for page in range(pages):  # one that is zero has no place in an image
     account[page] = page + 1
     table[page << 12:(page + 1) << 12] = page_of(page + 1)
-i, last = 0, False
+rank = int(os.environ.get("SIDING_RANK", 0))
+other = os.path.join(os.path.dirname(os.readlink("/proc/self/fd/1")), f"{os.environ['SIDING_JOB_ID']}.{1 - rank}") if "--in-step" in sys.argv else None
+def is_behind(path, size):
+    return not os.path.exists(path) or os.stat(path).st_size < size
+i, written, last = 0, 0, False
 while not last:
+    while other and is_behind(other, written):
+        time.sleep(0.002)
     last = os.path.exists(gate)
     for page in ((i * each + k) * 7919 % of for k in range(each)):
         account[page] = pages + i
         table[page << 12:(page + 1) << 12] = page_of(pages + i)
     print(f"{i}\n", end="", flush=True)
+    written += len(f"{i}\n")
     i += 1
     time.sleep(0.02)
 for page in range(pages):

@@ -52,10 +52,28 @@ void Checks::OnEvent(const Event& event) {
   CheckStartsOver(event);
   CheckHeld(event, *move);
   if (move->event == JobEvent::kCommit) committed_.insert(move->checkpoint);
+  if (move->event == JobEvent::kContinued) CheckMoment(event);
   if (move->event != JobEvent::kPlace) return;
   starts_.emplace(event.job, Find(event.job)->incarnation);
   CheckStart(event, *move);
   CheckLost(*Find(event.job));
+}
+
+// There was one at which all ranks stood still, so their images fit together.
+void Checks::CheckMoment(const Event& event) {
+  const JobRecord& job = *Find(event.job);
+  if (job.checkpoints.empty() || job.current.event != JobEvent::kOrderDump) return;
+  const CheckpointRecord& checkpoint = recorded_.checkpoints.at(job.checkpoints.back());
+  Time from{}, until = Time::max();
+  for (int rank = 0; rank < static_cast<int>(checkpoint.nodes.size()); ++rank) {
+    const auto image = lab_.store.images.find(ImageOf(checkpoint, rank));
+    if (checkpoint.exited.contains(rank) || image == lab_.store.images.end()) continue;
+    from = std::max(from, image->second.stopped);
+    until = std::min(until, image->second.let_go);
+  }
+  if (from > until)
+    lab_.trace.Violate(absl::StrCat("the images of checkpoint ", checkpoint.id.value(), " of job ",
+                                    event.job.value(), " are of different moments"));
 }
 
 void Checks::PutBack(const std::function<void()>& put_back) {

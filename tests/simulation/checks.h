@@ -56,6 +56,7 @@ class Checks {
   void CheckRefused(const Event& event, const CheckpointChanged& changed);
   void CheckStartsOver(const Event& event);
   void CheckHeld(const Event& event, const JobMoved& move);
+  void CheckMoment(const Event& event);
   void CheckStart(const Event& event, const JobMoved& move);
   bool IsGivenUp(const NodeId& node, const TaskId& task) const;
   // Nobody may have noticed yet.

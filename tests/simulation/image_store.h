@@ -33,6 +33,7 @@ struct Image {
   bool damaged = false;
   std::string digest;    // as Manifest::digest
   bool refused = false;  // it is as written, and criu takes it nowhere
+  Time stopped, let_go;  // when it stood still to be dumped
 };
 
 // A value; not thread-safe.

@@ -62,7 +62,10 @@ class Task : private TaskSteps {
 
   // ---- task_dump.cc ----
   void DoDump(const v1::ToAgent& command);
+  bool FinishesBehind(const v1::Dump& dump) const;
+  void Meet(v1::DumpBarrier barrier, const v1::ToAgent& command, Step then);
   void WriteImage(const v1::ToAgent& command);
+  void LetRun(const v1::ToAgent& command);
   void AwaitDecision(const v1::ToAgent& command);
   void CommitImage(const v1::ToAgent& command);
   void EndDump(const v1::ToAgent& command, const std::string& failure, bool tier_problem = false);
@@ -81,6 +84,7 @@ class Task : private TaskSteps {
   Host& host_;
   const TaskId id_;
   bool abandon_ = false;  // CRIU is to be ended by force
+  Image image_;           // of the dump under way
 };
 
 }  // namespace siding::simulation

@@ -25,14 +25,34 @@ void Task::DoDump(const v1::ToAgent& command) {
   GiveNotice(notice, [this, command, was_frozen](const std::string& failure) {
     if (!failure.empty()) return EndDump(command, failure);
     ThawIfFrozen(was_frozen);
-    Pause(1ms, 20ms, [this, command] { WriteImage(command); });
+    Pause(1ms, 20ms, [this, command] {
+      Meet(v1::BARRIER_STOP, command, [this, command] { WriteImage(command); });
+    });
   });
+}
+
+bool Task::FinishesBehind(const v1::Dump& dump) const {
+  const v1::JobSpec& spec = record_.spec();
+  return dump.keep_running() && (dump.together() || spec.nodes() == 1) && spec.per_node().gpus() == 0 &&
+         !record_.dump().was_frozen();
+}
+
+void Task::Meet(v1::DumpBarrier barrier, const v1::ToAgent& command, Step then) {
+  if (!FinishesBehind(command.dump()) || !command.dump().together()) return then();
+  Observe(task::AtBarrier{barrier});
+  const auto may_pass = [this, barrier] { return machine_.may_pass() >= barrier; };
+  Wait(
+      patience_ends_, [this, may_pass] { return may_pass() || !WhyStop().empty(); },
+      [this, command, may_pass, then = std::move(then)] {
+        may_pass() ? then() : EndDump(command, WhyStop());
+      });
 }
 
 void Task::WriteImage(const v1::ToAgent& command) {
   Lab& lab = host_.lab;
   if (const std::string why = WhyStop(); !why.empty()) return EndDump(command, why);
   host_.machine.Seize(id_);
+  image_ = {.incarnation = id_.incarnation, .stopped = lab.timeline.Now()};
   lab.store.drafts[NameOfImage(command)] = host_.machine.node();
   Duration takes = host_.dump.For(Bytes{MemoryOf()});
   if (Draws(lab.odds.dump_slow)) takes += lab.random.Between(30s, 240s);
@@ -70,6 +90,21 @@ void Task::WriteImage(const v1::ToAgent& command) {
     if (const std::string why = WhyStop(); !why.empty()) return EndDump(command, why);
     if (is_full) return EndDump(command, "no space left on device", true);
     if (fails || host_.lab.timeline.Now() < written) return EndDump(command, "criu has failed");
+    Meet(v1::BARRIER_RUN_ON, command, [this, command] { LetRun(command); });
+  });
+}
+
+void Task::LetRun(const v1::ToAgent& command) {
+  const Process* process = InMachine();
+  if (process == nullptr) return EndDump(command, "the task has ended");
+  image_.work = host_.machine.WorkOf(*process);
+  if (!FinishesBehind(command.dump())) return AwaitDecision(command);
+  image_.let_go = host_.lab.timeline.Now();
+  host_.machine.Release(id_);
+  Observe(task::RunsOn{image_.let_go - image_.stopped});
+  // It is sealed.
+  Pause(1ms, 2s, [this, command] {
+    if (const std::string why = WhyStop(); !why.empty()) return EndDump(command, why);
     AwaitDecision(command);
   });
 }
@@ -89,13 +124,14 @@ void Task::AwaitDecision(const v1::ToAgent& command) {
 void Task::CommitImage(const v1::ToAgent& command) {
   Observe(task::Committing{});
   Pause(0ms, 5ms, [this, command] {
-    const Process* process = InMachine();
-    if (process == nullptr) return EndDump(command, "the task has ended");
+    if (InMachine() == nullptr) return EndDump(command, "the task has ended");
     Lab& lab = host_.lab;
     const ImageName name = NameOfImage(command);
     lab.store.drafts.erase(name);
-    lab.store.images[name] = {host_.machine.WorkOf(*process), id_.incarnation, false,
-                              record_.dump().image_digest(), Draws(lab.odds.image_refused)};
+    image_.digest = record_.dump().image_digest();
+    image_.refused = Draws(lab.odds.image_refused);
+    if (!record_.report().runs_on()) image_.let_go = lab.timeline.Now();
+    lab.store.images[name] = image_;
     lab.trace(host_.machine.node().value(), "image ", ToString(name), " is in place");
     lab.on_image(name);
     Pause(0ms, 5ms, [this, command] {
@@ -121,12 +157,13 @@ void Task::EndDump(const v1::ToAgent& command, const std::string& failure, bool 
       draft != host_.lab.store.drafts.end() && draft->second == host_.machine.node())
     host_.lab.store.drafts.erase(draft);
   const bool was_frozen = record_.dump().was_frozen();
+  const bool cut_short = abandon_ && !record_.report().runs_on();
   if (was_frozen) {
     record_.set_frozen(true);
     host_.machine.Freeze(id_, true);
   }
   host_.machine.Release(id_);
-  Observe(task::DumpEnded{was_frozen, abandon_, failure, tier_problem});
+  Observe(task::DumpEnded{was_frozen, cut_short, failure, tier_problem});
   Finish();
 }
 

@@ -46,6 +46,8 @@ void JobOrders::Act(const JobRecord& job) {
   if (!HoldsNodes(job.state) || IsKnownFromQueueOnly(job)) return;
   const int64_t op = OpOf(job);
   const bool dumps_again = job.state == JobState::kCommitting && !cluster_.CommitOf(job).failed;
+  const bool together = job.state == JobState::kDumping && DumpsTogether(job);
+  const v1::DumpBarrier may_pass = together ? cluster_.BarrierOf(job) : v1::BARRIER_NONE;
   for (int rank : cluster_.LiveRanks(job)) {
     const TaskSeen seen = cluster_.Seen(job, rank);
     if (!seen.connected) continue;
@@ -60,6 +62,7 @@ void JobOrders::Act(const JobRecord& job) {
       dump.set_tier(ToProto(job.current.tier));
       dump.set_keep_running(job.current.keep_running);
       dump.set_others_follow(job.current.others_follow);
+      dump.set_together(DumpsTogether(job));
       // Once the image counts, a rank that has to be dumped again is not made to wait.
       if (job.state == JobState::kDumping) dump.set_notice_us(job.current.notice.count());
       // Of a row of small ones some are written whole.
@@ -107,6 +110,12 @@ void JobOrders::Act(const JobRecord& job) {
         command.mutable_suspend()->set_lock_patience_us(LockPatience(job).count());
         break;
       case JobState::kDumping:
+        if (const v1::DumpBarrier at = seen.report.barrier(); phase == v1::DUMPING) {
+          send = together && at != v1::BARRIER_NONE && at <= may_pass && !seen.report.runs_on();
+          command.set_op(seen.report.op());
+          command.mutable_pass_barrier()->set_barrier(at);
+          break;
+        }
         send = phase == v1::RUNNING || phase == v1::SUSPENDED;
         dump(std::max(op, seen.report.failed_op() + 1));
         break;

@@ -17,8 +17,10 @@ void Orders::SendTo(const NodeId& node, const TaskId& task, int64_t cluster, v1:
   Sent& sent = sent_[{task, node, cluster}];
   const Time now = clock_.Now();
   const int kind = static_cast<int>(command.what_case());
-  if (sent.op == command.op() && sent.kind == kind && now - sent.at < kSendAgain) return;
-  sent = {command.op(), kind, now};
+  const v1::DumpBarrier barrier = command.pass_barrier().barrier();
+  if (sent.op == command.op() && sent.kind == kind && sent.barrier == barrier && now - sent.at < kSendAgain)
+    return;
+  sent = {command.op(), kind, barrier, now};
   command.mutable_task()->set_job(task.job.value());
   command.mutable_task()->set_incarnation(task.incarnation);
   command.mutable_task()->set_rank(task.rank);

@@ -50,6 +50,7 @@ class Orders {
   struct Sent {
     int64_t op = 0;
     int kind = 0;
+    v1::DumpBarrier barrier = v1::BARRIER_NONE;  // that may be passed
     Time at;
   };
 

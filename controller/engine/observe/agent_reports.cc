@@ -161,7 +161,8 @@ void AgentReports::OnReport(const NodeId& node, const v1::TaskReport& report) {
   if (overtaken) return;
   // Heartbeats repeat what is known; the job is looked at only if something has changed.
   const bool news = task.report.phase() != report.phase() || task.report.failed_op() != report.failed_op() ||
-                    task.report.committed_op() != report.committed_op() || task.report.op() != report.op();
+                    task.report.committed_op() != report.committed_op() || task.report.op() != report.op() ||
+                    task.report.barrier() != report.barrier();
   const bool cannot = kept.cannot_checkpoint() != task.report.cannot_checkpoint() ||
                       kept.gpu_state_lost() != task.report.gpu_state_lost();
   task.report = std::move(kept);

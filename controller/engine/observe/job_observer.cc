@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -295,7 +296,20 @@ bool JobObserver::ObserveFreeze(const JobRecord& job) {
   return all;
 }
 
+// A rank that has ended since the others were stopped is in the image of none, and was alive in theirs.
+bool JobObserver::ObserveEndedRank(const JobRecord& job) {
+  const auto checkpoint = state_.checkpoints.find(job.current.checkpoint);
+  if (!DumpsTogether(job) || checkpoint == state_.checkpoints.end() || checkpoint->second.exited == job.exited)
+    return false;
+  recorder_.Move(job, Moved(JobEvent::kDumpFailed, "one of its ranks ended meanwhile"));
+  return true;
+}
+
 bool JobObserver::ObserveDump(const JobRecord& job) {
+  if (ObserveEndedRank(job)) return true;
+  const bool together = DumpsTogether(job);
+  std::set<int64_t> attempts_made;
+  bool runs_on = false;
   bool all = true;
   Bytes bytes, new_bytes;
   bool all_say_new = true;
@@ -303,8 +317,14 @@ bool JobObserver::ObserveDump(const JobRecord& job) {
     const TaskSeen seen = cluster_.Seen(job, rank);
     const int64_t attempts = seen.report.failed_op() - OpOf(job) + 1;
     const bool hopeless = !seen.report.cannot_checkpoint().empty() || seen.report.tier_problem();
+    const std::string why = absl::StrCat(On(job, rank), ": ", seen.report.error());
     if (attempts >= kDumpAttempts || (attempts >= 1 && hopeless)) {
-      DumpFailed(job, rank, absl::StrCat(On(job, rank), ": ", seen.report.error()));
+      DumpFailed(job, rank, why);
+      return true;
+    }
+    if (attempts >= 1 && together) {
+      const bool was_last = job.checkpoint_failures + 1 >= kDumpAttempts;
+      was_last ? DumpFailed(job, rank, why) : recorder_.Move(job, Moved(JobEvent::kDumpFailed, why));
       return true;
     }
     if (attempts >= 1) NoteFailure(job, rank);
@@ -312,8 +332,15 @@ bool JobObserver::ObserveDump(const JobRecord& job) {
     bytes += Bytes{seen.report.image_bytes()};
     new_bytes += Bytes{seen.report.image_new_bytes()};
     all_say_new &= seen.report.image_new_bytes() > 0;
+    attempts_made.insert(seen.report.op());
+    runs_on |= seen.report.runs_on();
   }
   if (!all) return false;
+  // Under an older order, of before a copy of the journal was put back.
+  if (runs_on && attempts_made.size() > 1) {
+    recorder_.Move(job, Moved(JobEvent::kDumpFailed, "its ranks were stopped at different moments"));
+    return true;
+  }
   JobMoved move = Moved(JobEvent::kCommit);
   move.checkpoint = job.current.checkpoint;
   move.bytes = bytes;
@@ -333,6 +360,7 @@ void JobObserver::NoteFailure(const JobRecord& job, int rank) {
 
 // Of a commit that failed nothing is lost: the rank is whole, and dumped again.
 bool JobObserver::ObserveCommit(const JobRecord& job) {
+  if (ObserveEndedRank(job)) return true;
   const CommitView commit = cluster_.CommitOf(job);
   if (commit.all_done) {
     JobMoved done = Moved(job.current.keep_running ? JobEvent::kContinued : JobEvent::kReleased);

@@ -49,6 +49,7 @@ class JobObserver {
   bool ObserveGpuState(const JobRecord& job);
   bool ObserveFrozen(const JobRecord& job);
   bool ObserveFreeze(const JobRecord& job);
+  bool ObserveEndedRank(const JobRecord& job);
   bool ObserveDump(const JobRecord& job);
   void NoteFailure(const JobRecord& job, int rank);
   bool ObserveCommit(const JobRecord& job);

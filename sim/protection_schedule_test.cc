@@ -23,7 +23,7 @@ struct World {
     p.untracked_stop_per_gib = 5;
     p.page_fault = 0;
     policy.most_lost_work = std::chrono::seconds(122);
-    policy.checkpoint_bandwidth = 1;
+    policy.checkpoint_bandwidth = 0.5;
     policy.checkpoint_stops = 1;
   }
   ProtectionSchedule Schedule() const { return {job, policy, p, 10}; }
@@ -252,7 +252,8 @@ TEST(ProtectionSchedule, NothingIsUndoneAsTimePasses) {
     for (double at = 0.25; at < 8000; at += 0.25) {
       const double before = at - 0.25;
       ASSERT_GE(schedule.Work(at), schedule.Work(before));
-      ASSERT_GE(schedule.Durable(at), schedule.Durable(before));
+      // But for rounding: whole rounds are taken off and added again.
+      ASSERT_GE(schedule.Durable(at), schedule.Durable(before) - 1e-9);
       ASSERT_GE(schedule.Written(at), schedule.Written(before));
       ASSERT_NEAR(schedule.Stopped(at), schedule.Stopped(before) + 0.125, 0.1251);
     }

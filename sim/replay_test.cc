@@ -195,7 +195,7 @@ Metrics OfProtecting(const Workload& w, Method method) {
   Strategy strategy{"ours", Strategy::Kind::kPlan, {}};
   strategy.policy.classes = {{.name = "all", .methods = {{method}}}};
   strategy.policy.most_lost_work = std::chrono::minutes(1);
-  strategy.policy.checkpoint_bandwidth = 1;
+  strategy.policy.checkpoint_bandwidth = 0.5;
   strategy.policy.checkpoint_stops = 0.05;
   return Measure(w, "ours", Replay(w, strategy));
 }

@@ -141,10 +141,15 @@ absl::Status PrintEfficiency(const EfficiencyTerms& terms, const std::string& pa
   return path.empty() ? absl::OkStatus() : Write(path, result.dump(2) + "\n");
 }
 
-void AddEfficiency(CLI::App& app, EfficiencyTerms& t, std::string& path) {
-  const auto add = [&](const char* name, auto& value, const char* help) {
+// Adds options whose help says what they are by default.
+auto AdderTo(CLI::App& app) {
+  return [&app](const char* name, auto& value, const char* help) {
     return app.add_option(name, value, help)->capture_default_str();
   };
+}
+
+void AddEfficiency(CLI::App& app, EfficiencyTerms& t, std::string& path) {
+  const auto add = AdderTo(app);
   add("--nodes", t.nodes, "nodes of the machine; one job has them all");
   add("--gpus", t.gpus, "GPUs of a node; several with commas between them")->delimiter(',');
   add("--failure-rates", t.failures_per_node_year,
@@ -169,45 +174,34 @@ void AddEfficiency(CLI::App& app, EfficiencyTerms& t, std::string& path) {
 }
 
 void AddCompare(CLI::App& app, Options& o) {
+  const auto add = AdderTo(app);
   app.add_option("--trace", o.trace, "a Standard Workload Format file (.swf), or Philly's csv")->required();
-  app.add_option("--strategies", o.strategies, "all, or names with commas between them")
-      ->capture_default_str();
+  add("--strategies", o.strategies, "all, or names with commas between them");
   app.add_option("--policy", o.policy,
                  "policy file for the strategies 'siding' and 'siding-protected'; else the values of "
                  "policies/default.yaml");
-  app.add_option("--seed", o.parameters.seed, "of all random numbers")
+  add("--seed", o.parameters.seed, "of all random numbers")
       ->check(CLI::Validator(
           [](const std::string& text) {
             const bool whole = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
             return whole ? "" : "expected a whole number, 0 or more, got " + text;
           },
-          ""))
-      ->capture_default_str();
-  app.add_option("--on-demand-share", o.parameters.on_demand_share, "share of the jobs that are on demand")
-      ->capture_default_str();
-  app.add_option("--on-demand-most-nodes", o.parameters.on_demand_most_nodes,
-                 "share of the machine; larger jobs are batch")
-      ->capture_default_str();
+          ""));
+  add("--on-demand-share", o.parameters.on_demand_share, "share of the jobs that are on demand");
+  add("--on-demand-most-nodes", o.parameters.on_demand_most_nodes,
+      "share of the machine; larger jobs are batch");
   app.add_option("--notice-mix", o.notice_mix,
                  "SECONDS:SHARE,...: how long before its start a request is known");
-  app.add_option("--tolerance", o.parameters.tolerance, "seconds that a start may be late")
-      ->capture_default_str();
+  add("--tolerance", o.parameters.tolerance, "seconds that a start may be late");
   app.add_option("--nodes", o.parameters.nodes, "nodes of the machine; default: as the trace says");
   app.add_option("--checkpoint-fraction", o.checkpoint_fraction,
                  "LEAST:MOST, share of a node's memory in an image");
-  app.add_option("--node-memory", o.parameters.node_memory, "bytes of memory of a node")
-      ->capture_default_str();
-  app.add_option("--node-bandwidth", o.parameters.node_bandwidth, "bytes/s of a node to shared storage")
-      ->capture_default_str();
-  app.add_option("--shared-bandwidth", o.parameters.shared_bandwidth, "bytes/s of all nodes together")
-      ->capture_default_str();
-  app.add_option("--spread", o.parameters.spread, "relative spread of real times around predicted ones")
-      ->capture_default_str();
-  app.add_option("--self-checkpointing", o.parameters.self_checkpointing,
-                 "share of jobs that save by themselves")
-      ->capture_default_str();
-  app.add_option("--failure-rate", o.parameters.failures_per_node_year, "failures of a node in a year")
-      ->capture_default_str();
+  add("--node-memory", o.parameters.node_memory, "bytes of memory of a node");
+  add("--node-bandwidth", o.parameters.node_bandwidth, "bytes/s of a node to shared storage");
+  add("--shared-bandwidth", o.parameters.shared_bandwidth, "bytes/s of all nodes together");
+  add("--spread", o.parameters.spread, "relative spread of real times around predicted ones");
+  add("--self-checkpointing", o.parameters.self_checkpointing, "share of jobs that save by themselves");
+  add("--failure-rate", o.parameters.failures_per_node_year, "failures of a node in a year");
   app.add_flag("--protect", o.protect,
                "checkpoint batch jobs on schedule under every strategy, as under siding-protected");
   app.add_flag("--protect-on-demand", o.parameters.protect_on_demand,
@@ -218,26 +212,19 @@ void AddCompare(CLI::App& app, Options& o) {
   app.add_flag("--images-alone", o.parameters.images_alone,
                "as if nobody else wrote to shared storage beside an image on schedule: it has all of the "
                "bandwidth, and not only the policy's checkpoint_bandwidth");
-  app.add_option("--image-stop", o.parameters.image_stop,
-                 "seconds for which a tracked job stands still for an image on schedule, whatever its size")
-      ->capture_default_str();
-  app.add_option("--image-stop-per-gib", o.parameters.image_stop_per_gib,
-                 "seconds beside that for each GiB that the job has on a node")
-      ->capture_default_str();
-  app.add_option("--untracked-stop-per-gib", o.parameters.untracked_stop_per_gib,
-                 "instead of the last, for the first two images after a start or restore")
-      ->capture_default_str();
-  app.add_option("--page-fault", o.parameters.page_fault,
-                 "seconds that the first store to a page after an image costs a tracked job")
-      ->capture_default_str();
-  app.add_option("--written-share", o.parameters.written_share,
-                 "share of its memory that a tracked job writes from one image to the next")
-      ->capture_default_str();
+  add("--image-stop", o.parameters.image_stop,
+      "seconds for which a tracked job stands still for an image on schedule, whatever its size");
+  add("--image-stop-per-gib", o.parameters.image_stop_per_gib,
+      "seconds beside that for each GiB that the job has on a node");
+  add("--untracked-stop-per-gib", o.parameters.untracked_stop_per_gib,
+      "instead of the last, for the first two images after a start or restore");
+  add("--page-fault", o.parameters.page_fault,
+      "seconds that the first store to a page after an image costs a tracked job");
+  add("--written-share", o.parameters.written_share,
+      "share of its memory that a tracked job writes from one image to the next");
   app.add_option("--limit", o.limit, "use only the first N jobs");
   app.add_flag("--strict", o.strict, "refuse a trace with a broken line, instead of skipping the line");
-  app.add_option("--threads", o.threads, "how many strategies run at the same time")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
+  add("--threads", o.threads, "how many strategies run at the same time")->check(CLI::Range(1, 64));
   app.add_option("--json", o.json, "write the result there");
   app.add_option("--csv", o.csv, "write the result there");
   app.add_flag("--quiet", o.quiet, "the table only");

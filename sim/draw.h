@@ -38,7 +38,7 @@ struct Parameters {
   double self_checkpointing = 0.5;  // share of jobs that save by themselves, at Daly's interval
   double failures_per_node_year = 0.2;
   bool protect_on_demand = false;  // these get images on schedule as well
-  bool track_gangs = false;        // as if siding tracked jobs of several nodes, which it does not do yet
+  bool whole_images = false;       // as if no job were tracked, as none on GPUs is
   bool images_alone = false;       // as if nobody else wrote beside an image on schedule
   // Images on schedule: lines that are not below the longest stop that docs/results/checkpoint-stop.md has
   // for 1 and 4 GiB (tracked 0.035 and 0.118 s, by criu 0.639 and 2.326 s). For larger images nothing was

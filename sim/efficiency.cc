@@ -162,8 +162,8 @@ std::string EfficiencyText(const json& result) {
       &text,
       "a job on all nodes. Assumed: GPUs are drained and refilled at every image, all of a node at once. Not "
       "counted: the first\ntwo images after each restore stop a job for longer\n"
-      "as built, jobs of several nodes or on GPUs are not tracked: they stand still until all of an image is "
-      "written (whole).\nBoth kinds of changes are as if they were tracked, which siding does not do yet\n"
+      "as built, jobs on GPUs are not tracked: they stand still until all of an image is written (whole).\n"
+      "Both kinds of changes are as if they were tracked, which siding does not do yet\n"
       "by whole images, by changes, and by changes that are written while it computes, each at its best "
       "interval: the efficiency,\nand seconds: for which an image costs the job, until it counts, and the "
       "interval\n");

@@ -206,9 +206,10 @@ void AddCompare(CLI::App& app, Options& o) {
                "checkpoint batch jobs on schedule under every strategy, as under siding-protected");
   app.add_flag("--protect-on-demand", o.parameters.protect_on_demand,
                "checkpoint on-demand jobs on schedule as well, where batch jobs are");
-  app.add_flag("--track-gangs", o.parameters.track_gangs,
-               "as if jobs of several nodes were tracked, which siding does not do yet: they run while an "
-               "image is written, and it has only what they have written since the last one");
+  app.add_flag(
+      "--whole-images", o.parameters.whole_images,
+      "as if no job were tracked: each image is whole, and its job stands still until it is written, "
+      "as with jobs on GPUs");
   app.add_flag("--images-alone", o.parameters.images_alone,
                "as if nobody else wrote to shared storage beside an image on schedule: it has all of the "
                "bandwidth, and not only the policy's checkpoint_bandwidth");

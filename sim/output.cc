@@ -56,8 +56,7 @@ json DrawnJson(const Trace& trace, const Workload& w) {
           {"page_fault_seconds", p.page_fault},
           {"image_written_share", p.written_share},
           {"images_of_a_row", RowOf(p.written_share).images},
-          {"tracked", p.track_gangs ? "as if jobs of several nodes were tracked, which siding does not do yet"
-                                    : "jobs of one node"}};
+          {"tracked", p.whole_images ? "none: each image is whole" : "all jobs"}};
 }
 
 // If every job had begun when it was submitted.

@@ -26,7 +26,7 @@ class Images {
       : job_(job),
         p_(p),
         left_(policy.ShareLeft()),
-        tracked_((job.trace.nodes == 1 || p.track_gangs) && p.written_share <= kMostWritten),
+        tracked_(!p.whole_images && p.written_share <= kMostWritten),
         row_(tracked_ ? RowOf(p.written_share) : ImageRow{}) {}
 
   const ImageRow& row() const { return row_; }
@@ -52,7 +52,7 @@ class Images {
 
  private:
   // While it is written.
-  bool RunsOn() const { return job_.trace.nodes == 1 || p_.track_gangs; }
+  bool RunsOn() const { return !p_.whole_images; }
 
   const Job& job_;
   const Parameters& p_;

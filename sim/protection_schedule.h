@@ -11,7 +11,8 @@
 // A job that is not tracked stands still until all of an image is written, and each of its images is whole.
 // One that is tracked stands still for the first two as criu does, and then shortly; an image has what was
 // written since the last one, and the rest is done while it computes. Where a row of images holds too much
-// that has changed since, one is written whole beside the job. An image counts when it is written.
+// that has changed since, one is written whole beside the job. An image counts when it is written. A job of
+// several nodes stops for no longer than one of one node: what its ranks wait for each other is not known.
 #pragma once
 
 #include <vector>

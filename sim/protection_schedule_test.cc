@@ -39,6 +39,12 @@ World Gang() {
   return world;
 }
 
+World WholeImages() {
+  World world;
+  world.p.whole_images = true;
+  return world;
+}
+
 TEST(ImageRow, EndsWhereParentsWouldHoldHalfAsMuchAgain) {
   EXPECT_EQ(RowOf(0.1).images, 5);
   EXPECT_EQ(RowOf(0.25).images, 2);
@@ -172,32 +178,37 @@ TEST(ProtectionSchedule, AJobThatWritesNearlyAllIsNotTracked) {
   EXPECT_NEAR(schedule.Work(9000) + schedule.Stopped(9000), 9000, 1e-6);
 }
 
-TEST(ProtectionSchedule, JobsOfSeveralNodesStandStillUntilAllIsWritten) {
-  const ProtectionSchedule schedule = Gang().Schedule();
+TEST(ProtectionSchedule, JobsOfSeveralNodesRunOnAsThoseOfOneDo) {
+  const ProtectionSchedule gang = Gang().Schedule(), one = World().Schedule();
+  EXPECT_EQ(gang.interval(), one.interval());
+  for (double at : {104.0, 215.1, 9000.0}) {
+    EXPECT_EQ(gang.Work(at), one.Work(at));
+    EXPECT_EQ(gang.Stopped(at), one.Stopped(at));
+    EXPECT_NEAR(gang.Written(at), 2 * one.Written(at), 1);
+  }
+}
+
+TEST(ProtectionSchedule, WithWholeImagesAJobStandsStillUntilAllIsWritten) {
+  const ProtectionSchedule schedule = WholeImages().Schedule();
   EXPECT_EQ(schedule.Work(112), 102);
   EXPECT_EQ(schedule.Durable(111.9), 0);
   EXPECT_EQ(schedule.Durable(112.1), 102);
   EXPECT_EQ(schedule.Stopped(112), 10);
 }
-TEST(ProtectionSchedule, ImagesOfJobsOfSeveralNodesAreWhole) {
-  const ProtectionSchedule schedule = Gang().Schedule();
-  EXPECT_NEAR(schedule.Written(9000 + schedule.interval()) - schedule.Written(9000), 2 * kBytes, 1);
+TEST(ProtectionSchedule, WholeImagesHaveAllOfTheMemory) {
+  const ProtectionSchedule schedule = WholeImages().Schedule();
+  EXPECT_NEAR(schedule.Written(9000 + schedule.interval()) - schedule.Written(9000), kBytes, 1);
   EXPECT_FALSE(schedule.SharesPages(9000));
 }
-TEST(ProtectionSchedule, JobsOfSeveralNodesStopForNoMoreThanThePolicySays) {
-  World world = Gang();
+TEST(ProtectionSchedule, WholeImagesStopAJobForNoMoreThanThePolicySays) {
+  World world = WholeImages();
   world.policy.checkpoint_stops = 0.01;
   EXPECT_NEAR(world.Schedule().interval(), 1000, 1e-6);
 }
-TEST(ProtectionSchedule, JobsOfSeveralNodesMayBeTakenToBeTracked) {
-  World world = Gang();
-  world.p.track_gangs = true;
-  EXPECT_EQ(world.Schedule().interval(), World().Schedule().interval());
-}
 
-// A job on all nodes, and a tier that takes half as much as they can write.
+// Of a job on all nodes, where the tier takes half as much as they can write: it stands still while they do.
 TEST(ProtectionSchedule, ImagesHaveTheShareOfTheTierThatThePolicyGivesThem) {
-  World world = Gang();
+  World world = WholeImages();
   world.job.trace.nodes = 10;
   world.p.shared_bandwidth = 5 * world.p.node_bandwidth;
   world.policy.checkpoint_bandwidth = 0.1;
@@ -209,7 +220,7 @@ TEST(ProtectionSchedule, ImagesHaveTheShareOfTheTierThatThePolicyGivesThem) {
   EXPECT_NEAR(schedule.Stopped(from + rounds) - schedule.Stopped(from), 10 * 20 / 0.1, 1e-3);
 }
 TEST(ProtectionSchedule, ImagesMayBeTakenToHaveAllOfTheTier) {
-  World world = Gang();
+  World world = WholeImages();
   world.job.trace.nodes = 10;
   world.p.shared_bandwidth = 5 * world.p.node_bandwidth;
   world.p.images_alone = true;
@@ -221,7 +232,7 @@ TEST(ProtectionSchedule, ImagesMayBeTakenToHaveAllOfTheTier) {
 
 std::vector<World> Worlds() {
   std::vector<World> worlds(6);
-  worlds[1] = Gang();
+  worlds[1] = WholeImages();
   worlds[2].p.page_fault = 1e-4;
   worlds[3].p.written_share = 0.01;
   worlds[4].policy.checkpoint_bandwidth = 0.01;

@@ -176,11 +176,10 @@ TEST(Replay, AnImageTakesTimeThatADeadlineMayNotHave) {
   EXPECT_EQ(Of(w, "checkpoint-all").met, 1);
 }
 
-// As if it were tracked. The first image is begun at 36 s, and counts 12 later; the next one 36 later, and so
-// on. A whole one takes 12 s, any other 3.
+// The first image is begun at 36 s, and counts 12 later; the next one 36 later, and so on. A whole one takes
+// 12 s, any other 3.
 Workload Protected(double stop) {
   Workload w = TwoJobs(0);
-  w.parameters.track_gangs = true;
   w.parameters.image_stop = stop;
   w.parameters.image_stop_per_gib = w.parameters.untracked_stop_per_gib = w.parameters.page_fault = 0;
   return w;

@@ -78,17 +78,18 @@ class Sim(unittest.TestCase):
         return json.loads(out.read_text())
 
     def test_protection_costs_stops_and_saves_work(self):
-        plain, protected = self.protect("--strategies", "siding,siding-protected", "--track-gangs")["strategies"]
+        plain, protected = self.protect("--strategies", "siding,siding-protected")["strategies"]
         self.assertEqual(plain["protection_cost_node_hours"], 0)
         self.assertGreater(protected["stop_node_hours"], 0)
         self.assertGreater(protected["fault_node_hours"], 0)
         self.assertLess(protected["failure_node_hours"], plain["failure_node_hours"])
 
     def test_the_result_says_what_is_tracked(self):
-        built, as_if = self.protect("--strategies", "siding-protected"), self.protect("--strategies", "siding-protected", "--track-gangs")
-        self.assertEqual(built["drawn"]["tracked"], "jobs of one node")
-        self.assertIn("as if jobs of several nodes were tracked", as_if["drawn"]["tracked"])
-        self.assertGreater(built["strategies"][0]["stop_node_hours"], as_if["strategies"][0]["stop_node_hours"])
+        built, whole = self.protect("--strategies", "siding-protected"), self.protect("--strategies", "siding-protected", "--whole-images")
+        self.assertEqual(built["drawn"]["tracked"], "all jobs")
+        self.assertEqual(whole["drawn"]["tracked"], "none: each image is whole")
+        self.assertGreater(whole["strategies"][0]["stop_node_hours"], built["strategies"][0]["stop_node_hours"])
+        self.assertAlmostEqual(whole["strategies"][0]["fault_node_hours"], 0)
 
     def test_all_strategies_may_be_protected(self):
         for strategy in self.protect("--protect")["strategies"]:

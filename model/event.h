@@ -138,8 +138,8 @@ struct JobsForgotten {
   Tally tally;     // of all that have ever been forgotten, these included
   Trends trends;   // also
 };
-// As many orders as no job gets after a copy of the journal was made that is put back: once a second, it would
-// take days. More are not believed.
+// As many orders as no job gets after a copy of the journal was made that is put back: once a second, it
+// would take days. More are not believed.
 inline constexpr int kMostOrdersSkipped = 1000000;
 // The journal is a copy that was put back: jobs may have been submitted after it was made.
 struct JournalRestored {

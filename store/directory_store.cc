@@ -1,4 +1,6 @@
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -119,6 +121,16 @@ class DirectoryStore final : public ImageStore {
 
   std::string RestoreFolder(const std::string& name) const override {
     return layout_.root + "/restore/" + name;
+  }
+
+  bool IsNear() const override { return disk().IsNear(layout_.root); }
+
+  absl::StatusOr<UniqueFd> OpenScratch() const override {
+    // The sweep removes it if its maker dies between the two.
+    const std::string path = TrashPath(layout_);
+    UniqueFd file(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!file.valid() || unlink(path.c_str()) != 0) return IoError(layout_, errno, "create " + path);
+    return file;
   }
 
   absl::StatusOr<std::vector<ImageKey>> List() const override {

@@ -55,6 +55,8 @@ std::string ParentOf(const std::string& path) { return std::filesystem::path(pat
 
 }  // namespace
 
+bool Disk::IsNear(const std::string& folder) const { return IsOnThisMachine(folder); }
+
 Disk& RealDisk() {
   static SystemDisk disk;
   return disk;

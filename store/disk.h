@@ -36,6 +36,8 @@ class Disk {
   virtual int Link(const std::string& file, const std::string& name) = 0;
   virtual int RemoveFile(const std::string& path) = 0;
   virtual int RemoveFolder(const std::string& path) = 0;
+  // As IsOnThisMachine().
+  virtual bool IsNear(const std::string& folder) const;
   // What an unprivileged writer may still use: nothing on what is mounted read-only. Negative if it fails.
   virtual int64_t FreeSpace(const std::string& path) = 0;
 };

@@ -27,6 +27,15 @@ namespace {
 // journaling file system settles several fdatasync calls with one commit.
 constexpr size_t kSealThreads = 4;
 
+// Some file systems make no hard links, or none between folders.
+absl::StatusOr<bool> CanLink(const Layout& layout, const ImageKey& base, const std::string& draft) {
+  const std::string name = draft + "/linked";
+  const std::string file = absl::StrCat(layout.ImageFolder(base), "/", kManifestName);
+  if (layout.disk->Link(file, name) != 0) return false;
+  if (layout.disk->RemoveFile(name) != 0) return IoError(layout, errno, "remove " + name);
+  return true;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ImageDraft>> DirectoryDraft::Begin(const Layout& layout,
@@ -40,11 +49,14 @@ absl::StatusOr<std::unique_ptr<ImageDraft>> DirectoryDraft::Begin(const Layout& 
     SIDING_ASSIGN_OR_RETURN(plain, StagingFolder::Make(encryption.plain, key));
   }
   // An encrypted file is bound to its image.
-  const bool shares = base != nullptr && !plain && base->encryption_key.empty() &&
-                      ParentsOf(*base) < kMostParents && IsOnThisMachine(layout.root);
+  bool shares = base != nullptr && !plain && base->encryption_key.empty() && ParentsOf(*base) < kMostParents;
+  const bool near = layout.disk->IsNear(layout.root);
+  if (shares && !near) {
+    SIDING_ASSIGN_OR_RETURN(shares, CanLink(layout, base->key, folder->path()));
+  }
   return std::unique_ptr<ImageDraft>(new DirectoryDraft(layout, encryption.keys, key, std::move(folder),
                                                         std::move(plain),
-                                                        shares ? std::optional(*base) : std::nullopt));
+                                                        shares ? std::optional(*base) : std::nullopt, near));
 }
 
 absl::Status DirectoryDraft::Share(const ImageFileEntry& file, const std::string& name) {
@@ -84,6 +96,8 @@ absl::StatusOr<std::vector<ImageFileEntry>> DirectoryDraft::ListFiles() const {
       return absl::InternalError(
           absl::StrCat(it->path().string(), " is not a regular file; an image has only those"));
     }
+    // A network's file system gives such names to files that were removed while they were open.
+    if (name[0] == '.') return absl::InternalError(it->path().string() + " is no file of an image");
     if (name == kManifestName)
       return absl::InternalError(it->path().string() + " was not written by the store");
     files.push_back({name, Bytes{info.st_size}, ""});

@@ -24,6 +24,7 @@ class DirectoryDraft final : public ImageDraft {
   const std::string& path() const override { return plain_ ? plain_->path() : folder_->path(); }
   Bytes BytesSoFar() const override { return std::max(follower_.seen(), Bytes{sealed_size_.load()}); }
   const Manifest* base() const override { return base_ ? &*base_ : nullptr; }
+  bool is_near() const override { return near_; }
   absl::Status Share(const ImageFileEntry& file, const std::string& name) override;
   using ImageDraft::Seal;
   absl::StatusOr<Manifest> Seal(std::map<std::string, std::string> metadata,
@@ -33,14 +34,16 @@ class DirectoryDraft final : public ImageDraft {
  private:
   DirectoryDraft(const Layout& layout, std::shared_ptr<const KeyRing> keys, const ImageKey& key,
                  std::unique_ptr<StagingFolder> folder, std::unique_ptr<StagingFolder> plain,
-                 std::optional<Manifest> base)
+                 std::optional<Manifest> base, bool near)
       : layout_(layout),
         keys_(std::move(keys)),
         key_(key),
         folder_(std::move(folder)),
         plain_(std::move(plain)),
         base_(std::move(base)),
-        follower_(path(), /*only_count=*/plain_ != nullptr || base_.has_value()) {}
+        near_(near),
+        // Of a dump that is compared with its base most is removed again.
+        follower_(path(), /*only_count=*/plain_ != nullptr || (base_.has_value() && near)) {}
 
   absl::StatusOr<std::vector<ImageFileEntry>> ListFiles() const;
   absl::Status CheckShared(const std::string& name) const;
@@ -60,6 +63,7 @@ class DirectoryDraft final : public ImageDraft {
 
   std::unique_ptr<StagingFolder> plain_;  // if it is encrypted, until it is sealed; then removed
   const std::optional<Manifest> base_;
+  const bool near_;
   std::map<std::string, Shared> shared_;  // by name
   Follower follower_;                     // after the folder that it reads
   std::atomic<int64_t> sealed_size_{0};

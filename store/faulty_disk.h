@@ -25,6 +25,8 @@ class FaultyDisk final : public Disk {
     error_ = error;
   }
   void Heal() { Fail(-1, Fault::kOnce, 0); }
+  bool is_far = false;   // as if over a network
+  bool can_link = true;  // else it is one that makes no hard links
   // Since the last Fail() or Heal().
   int operations() const { return count_; }
 
@@ -42,8 +44,10 @@ class FaultyDisk final : public Disk {
     return Fails() ? -1 : real_.Rename(from, to);
   }
   int Link(const std::string& file, const std::string& name) override {
-    return Fails() ? -1 : real_.Link(file, name);
+    if (!can_link) errno = EPERM;
+    return Fails() || !can_link ? -1 : real_.Link(file, name);
   }
+  bool IsNear(const std::string& folder) const override { return !is_far && real_.IsNear(folder); }
   int RemoveFile(const std::string& path) override { return Fails() ? -1 : real_.RemoveFile(path); }
   int RemoveFolder(const std::string& path) override { return Fails() ? -1 : real_.RemoveFolder(path); }
   // Not counted, since it is asked when something else has failed; but what is broken for good fails here,

@@ -3,6 +3,7 @@
 
 #include "gmock/gmock.h"
 #include "store/disk.h"
+#include "store/faulty_disk.h"
 #include "store/secret_key.h"
 #include "store/test_support.h"
 
@@ -63,6 +64,35 @@ TEST_F(SharingTest, OfFilesElsewhereNothingIsKnown) {
   EXPECT_TRUE(IsOnThisMachine("/dev/shm"));
   EXPECT_FALSE(IsOnThisMachine("/proc"));
   EXPECT_FALSE(IsOnThisMachine("/no/such/folder"));
+}
+
+class OverANetworkTest : public SharingTest {
+ protected:
+  OverANetworkTest() {
+    disk_.is_far = true;
+    store_ = OpenDirectoryStore(folder_, {.disk = &disk_}).value();
+  }
+  ~OverANetworkTest() override { store_.reset(); }  // before the disk
+  FaultyDisk disk_;
+};
+
+TEST_F(OverANetworkTest, TheyShareAsWell) {
+  const auto draft = BeginSharing();
+  EXPECT_FALSE(draft->is_near());
+  EXPECT_EQ(CountEntries(draft->path()), 2u) << "nothing is left of a trial";
+}
+
+TEST_F(OverANetworkTest, ButNotWhereNoHardLinksAreMade) {
+  disk_.can_link = false;
+  EXPECT_EQ(store_->Begin(next_, &base_).value()->base(), nullptr);
+}
+
+TEST_F(SharingTest, AScratchFileHasNoName) {
+  const UniqueFd scratch = store_->OpenScratch().value();
+  struct stat info = {};
+  ASSERT_EQ(fstat(scratch.get(), &info), 0);
+  EXPECT_EQ(info.st_nlink, 0u);
+  EXPECT_EQ(CountEntries(folder_ + "/staging"), 0u);
 }
 
 TEST_F(SharingTest, ItOutlivesTheBase) {

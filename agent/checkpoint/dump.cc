@@ -47,6 +47,8 @@ constexpr Duration kEndPatience = std::chrono::seconds(10);
 constexpr Duration kUntracedPatience = std::chrono::seconds(10);
 // What is written while other ranks are waited for is copied so often, so that little is left for the stop.
 constexpr Duration kCopyAgainAfter = std::chrono::seconds(1);
+// A rank stands still for others for so long, or as long as it is expected to take to write all of it.
+constexpr Duration kMostStill = std::chrono::seconds(30);
 // Before the next try, where what stood in the way passes by itself: a server that is busy accepts what waits
 // for it as soon as it runs again.
 constexpr Duration kPauses[] = {std::chrono::milliseconds(100), std::chrono::milliseconds(200),
@@ -108,13 +110,16 @@ class DumpOnce {
  private:
   std::optional<Manifest> Base() const;
   absl::Status Begin();
+  const ImageStore& Scratch() const;
   CriuDump ForCriu();
-  // Before they are: as little as possible is to be left for then, and others may have to be waited for.
+  // Before the processes are stopped: as little as possible is to be left for then, and other ranks have to
+  // be waited for.
   absl::Status Prepare(const StillHeld& running);
   // While the processes are frozen: all of the image, but that it is whole.
   absl::Status Capture(const StillHeld& held);
   absl::Status CaptureTracked(const StillHeld& held);
-  absl::Status MayRunOn(const StillHeld& held);
+  absl::Status AwaitStop(const StillHeld& running, const std::function<bool()>& stop);
+  absl::Status AwaitRunOn(const StillHeld& held);
   bool IsCalledOff() const { return !observer_.WhyStopped().ok(); }
   Steady::time_point PartOfWhatIsLeft(int part) const;
   SharingLimits Limits() const;
@@ -138,7 +143,7 @@ class DumpOnce {
   std::map<std::string, std::string> metadata_;
   bool written_ = false, committed_ = false;
   bool others_may_run_ = false;  // ranks that are dumped with it
-  Steady::time_point stopped_;  // all of them, or before that
+  Steady::time_point stopped_;   // all of them, or before that
   std::atomic<bool> committing_{false};
   std::atomic<int> repaired_{0};
 };
@@ -169,9 +174,18 @@ absl::Status DumpOnce::Begin() {
   // It takes a moment, of which a job that leaves has none to lose.
   if (!pays && plan_.keep_running) tracking->Forget();
   if (!pays || (draft_->base() == nullptr && !tracking->since)) return absl::OkStatus();
-  tracked_.emplace(*tracking, plan_.init, plan_.key, *draft_);
+  tracked_.emplace(*tracking, plan_.init, plan_.key, *draft_, Scratch());
   // After the folder was given away: files of the base come into it.
   return tracked_->Begin();
+}
+
+// For half of the job's memory, and no more is copied there.
+const ImageStore& DumpOnce::Scratch() const {
+  if (draft_->is_near() || draft_->base() == nullptr || plan_.near_store == nullptr) return store_;
+  const Bytes most = draft_->base()->TotalSize();
+  return plan_.near_store->IsNear() && plan_.near_store->FreeSpace().value_or(Bytes{}) > most
+             ? *plan_.near_store
+             : store_;
 }
 
 CriuDump DumpOnce::ForCriu() {
@@ -200,32 +214,53 @@ CriuDump DumpOnce::ForCriu() {
   };
   // What comes later comes from outside, to a job that is away, as after the dump. They may read it at the
   // next try.
-  dump.on_stopped = [this] {
+  dump.on_stopped = [this, stays_inside = dump.skip_network_lock] {
     stopped_ = Steady::now();
     const std::string queued = FindQueued(plan_.init);
-    return queued.empty() ? absl::OkStatus() : PassingError(queued);
+    if (!queued.empty()) return PassingError(queued);
+    // It may have run for a while since that was asked.
+    return (tracked_ || plan_.together) && stays_inside && !ConnectionsStayInside(plan_.init)
+               ? PassingError("it has connected to outside just now")
+               : absl::OkStatus();
   };
   return dump;
 }
 
 absl::Status DumpOnce::Prepare(const StillHeld& running) {
   const auto until = PartOfWhatIsLeft(4);
-  const auto stop = [&] { return abandon_ || IsCalledOff() || !running().ok() || Steady::now() > until; };
-  if (tracked_) tracked_->Prepare(stop);
-  while (plan_.together) {
-    SIDING_ASSIGN_OR_RETURN(const bool all,
-                            observer_.OnBarrier(DumpBarrier::kStop, kCopyAgainAfter, running));
-    if (all) break;
-    if (tracked_) tracked_->CopyAgain(stop);
-  }
+  const auto stop = [&] { return abandon_ || IsCalledOff() || !running().ok(); };
+  // At another try the others stand still already.
+  const bool is_waited_for =
+      plan_.together && observer_.MayPass(DumpBarrier::kStop, Duration(0), running).value_or(false);
+  if (tracked_ && !is_waited_for) tracked_->Prepare([&] { return stop() || Steady::now() > until; });
+  if (plan_.together) SIDING_RETURN_IF_ERROR(AwaitStop(running, stop));
   stopped_ = Steady::now();
   return observer_.WhyStopped();
 }
 
-absl::Status DumpOnce::MayRunOn(const StillHeld& held) {
+absl::Status DumpOnce::AwaitStop(const StillHeld& running, const std::function<bool()>& stop) {
+  SIDING_RETURN_IF_ERROR(observer_.OnBarrier(DumpBarrier::kStop));
+  const auto may_pass = [&](Duration most) { return observer_.MayPass(DumpBarrier::kStop, most, running); };
+  for (;;) {
+    SIDING_ASSIGN_OR_RETURN(const bool all, may_pass(kCopyAgainAfter));
+    if (all) return absl::OkStatus();
+    // Nobody who stands still waits for a copy.
+    if (tracked_) tracked_->CopyAgain([&] { return stop() || may_pass(Duration(0)).value_or(true); });
+  }
+}
+
+absl::Status DumpOnce::AwaitRunOn(const StillHeld& held) {
   if (!plan_.together) return absl::OkStatus();
   others_may_run_ = true;
-  return observer_.OnBarrier(DumpBarrier::kRunOn, Duration::max(), held).status();
+  SIDING_RETURN_IF_ERROR(observer_.OnBarrier(DumpBarrier::kRunOn));
+  const auto most = std::max<Steady::duration>(kMostStill, PartOfWhatIsLeft(3) - Steady::now());
+  SIDING_ASSIGN_OR_RETURN(
+      const bool all,
+      observer_.MayPass(DumpBarrier::kRunOn, std::chrono::duration_cast<Duration>(most), held));
+  return all ? absl::OkStatus()
+             : absl::DeadlineExceededError(
+                   absl::StrCat("its other ranks could not be captured within ",
+                                FormatDuration(std::chrono::duration_cast<Duration>(most))));
 }
 
 // Memory must not be registered while it runs: who would let go of it meanwhile waits.
@@ -284,7 +319,7 @@ SharingLimits DumpOnce::Limits() const {
 
 absl::Status DumpOnce::Share() {
   if (draft_->base() == nullptr) return absl::OkStatus();
-  observer_.OnSharing();
+  if (draft_->is_near() || (tracked_ && !tracked_->LeftOut().empty())) observer_.OnSharing();
   TrackedDump::Written tracked;
   const SharingLimits limits = Limits();
   if (tracked_) {
@@ -296,9 +331,13 @@ absl::Status DumpOnce::Share() {
           plan_.key.checkpoint.value(), tracked.pagemaps.size(), FormatBytes(tracked.fresh),
           FormatBytes(tracked.precopied), FormatDuration(tracked_->stopped()));
   }
-  SIDING_ASSIGN_OR_RETURN(const Bytes unused, SharePages(*draft_, limits, tracked.pagemaps));
-  if (const Bytes all = unused + tracked.unused; all > Bytes{})
-    metadata_[kMetadataUnused] = std::to_string(all.value);
+  Bytes unused = tracked.unused;
+  // To compare pages reads all of the base.
+  if (draft_->is_near()) {
+    SIDING_ASSIGN_OR_RETURN(const Bytes of_others, SharePages(*draft_, limits, tracked.pagemaps));
+    unused += of_others;
+  }
+  if (unused > Bytes{}) metadata_[kMetadataUnused] = std::to_string(unused.value);
   return absl::OkStatus();
 }
 
@@ -343,7 +382,7 @@ absl::Status DumpOnce::Run() {
     stopped_ = Steady::now();
     status = criu_.Dump(ForCriu(), [this](const StillHeld& held) -> absl::Status {
       SIDING_RETURN_IF_ERROR(Capture(held));
-      return plan_.finish_behind ? MayRunOn(held) : Finish(held);
+      return plan_.finish_behind ? AwaitRunOn(held) : Finish(held);
     });
     // Without the mark of what passes by itself: it is not tried again.
     if (others_may_run_ && !status.ok()) status = absl::Status(status.code(), status.message());

@@ -58,6 +58,9 @@ struct DumpPlan {
   // so that it is stopped only until those are copied. Null: it is not tracked. The image is not in its
   // folder while the processes are frozen.
   MemoryTracking* tracking = nullptr;
+  // With tracking, on a disk of this machine: for what is not in the image yet, if that is in another tier
+  // that is not. Null: it is in the image's.
+  ImageStore* near_store = nullptr;
   Duration commit_patience{0};  // see CommitPatience() in dump_steps.h
   CriuUser user;
   Account account;                   // whose processes they are
@@ -89,11 +92,12 @@ class DumpObserver {
     return absl::OkStatus();
   }
   // With `together`: it has come to this barrier. kStop: the processes run, and are about to be stopped;
-  // kRunOn: they are stopped, and nothing more is needed of them. Blocks until all ranks have come to it;
-  // false: they have not in that time, and it is asked again. An error: they will not. `held` is not OK once
-  // CRIU has ended.
-  virtual absl::StatusOr<bool> OnBarrier(DumpBarrier /*barrier*/, Duration /*most*/,
-                                         const StillHeld& /*held*/) {
+  // kRunOn: they are stopped, and nothing more is needed of them. An error: the others are not to know.
+  virtual absl::Status OnBarrier(DumpBarrier /*barrier*/) { return absl::OkStatus(); }
+  // Blocks until all ranks have come to it; false: they have not in that time. An error: they will not.
+  // `held` is not OK once CRIU has ended.
+  virtual absl::StatusOr<bool> MayPass(DumpBarrier /*barrier*/, Duration /*most*/,
+                                       const StillHeld& /*held*/) {
     return true;
   }
   // With finish_behind: the processes run again, after they were stopped for so long at most. What follows is

@@ -41,6 +41,7 @@ class FaultyCriu final : public Criu {
     ++tries;
     if (!before.ok() && tries <= fails) return before;
     if (dump.on_ready) SIDING_RETURN_IF_ERROR(dump.on_ready([] { return absl::OkStatus(); }));
+    if (!when_ready.ok() && tries <= fails) return when_ready;
     when_stopped();
     SIDING_RETURN_IF_ERROR(dump.on_stopped());
     SIDING_RETURN_IF_ERROR(WriteFileAtomically(dump.image_folder + "/pages-1.img", "pages"));
@@ -56,6 +57,7 @@ class FaultyCriu final : public Criu {
   absl::Status held;
   absl::Status before;
   int tries = 0, fails = 1 << 10;  // how often it was tried, and fails with `before`
+  absl::Status when_ready;
   absl::Status after;
   std::function<void()> while_frozen = [] {};
   std::function<void()> when_stopped = [] {};
@@ -86,11 +88,16 @@ class Observer final : public DumpObserver {
  public:
   void OnProgress(Bytes) override {}
   absl::Status WhyStopped() const override { return stopped; }
-  absl::StatusOr<bool> OnBarrier(DumpBarrier barrier, Duration, const StillHeld&) override {
+  absl::Status OnBarrier(DumpBarrier barrier) override {
     steps.push_back(barrier == DumpBarrier::kStop ? "stop" : "run on");
-    if (barrier == DumpBarrier::kStop) return waits-- <= 0;
+    return absl::OkStatus();
+  }
+  std::chrono::steady_clock::time_point Limit() const override { return limit; }
+  absl::StatusOr<bool> MayPass(DumpBarrier barrier, Duration most, const StillHeld&) override {
+    if (barrier == DumpBarrier::kStop) return most > Duration(0) && waits-- <= 0;
     SIDING_RETURN_IF_ERROR(others);
-    return true;
+    still_at_most = most;
+    return others_come;
   }
   void OnRunsOn(Duration) override { steps.push_back("runs on"); }
   absl::Status OnPrepared(const Manifest& manifest, const StillHeld&) override {
@@ -104,8 +111,11 @@ class Observer final : public DumpObserver {
   }
   void OnCommitted() override { steps.push_back("committed"); }
 
-  int waits = 0;  // how often it is asked at the first barrier before all have come to it
+  int waits = 0;        // how often it is asked at the first barrier before all have come to it
   absl::Status others;  // do not come to the last one
+  bool others_come = true;
+  Duration still_at_most{0};
+  std::chrono::steady_clock::time_point limit = std::chrono::steady_clock::time_point::max();
   absl::Status decision;
   absl::Status stopped;
   absl::Status record;
@@ -430,7 +440,16 @@ TEST_F(TogetherTest, MeetsTheOthersBeforeItIsStoppedAndBeforeItRunsOn) {
 TEST_F(TogetherTest, WaitsForAsLongAsItTakes) {
   observer_.waits = 2;
   ASSERT_TRUE(Run().ok());
-  EXPECT_EQ(std::count(observer_.steps.begin(), observer_.steps.end(), "stop"), 3);
+  EXPECT_EQ(std::count(observer_.steps.begin(), observer_.steps.end(), "stop"), 1);
+  EXPECT_LT(observer_.waits, 0);
+}
+
+TEST_F(TogetherTest, ButDoesNotStandStillForAsLong) {
+  observer_.others_come = false;
+  observer_.limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  EXPECT_EQ(std::string(Run().message()), "its other ranks could not be captured within 30.0s");
+  EXPECT_EQ(observer_.still_at_most, std::chrono::seconds(30));
+  EXPECT_THAT(Images(), IsEmpty());
 }
 
 TEST_F(TogetherTest, RunsOnIfTheOthersDoNotCome) {
@@ -440,13 +459,13 @@ TEST_F(TogetherTest, RunsOnIfTheOthersDoNotCome) {
   EXPECT_THAT(Images(), IsEmpty());
 }
 
-TEST_F(TogetherTest, IsTriedAgainBeforeTheOthersMayRunOn) {
-  criu_.before = PassingError("a connection waits");
+TEST_F(TogetherTest, IsTriedAgainWhileTheOthersStandStill) {
+  criu_.when_ready = PassingError("a connection waits");
   criu_.fails = 2;
   EXPECT_TRUE(Run().ok());
 }
 
-TEST_F(TogetherTest, ButNotAfterThat) {
+TEST_F(TogetherTest, ButNotOnceTheyMayRunOn) {
   criu_.after = PassingError("a connection waits");
   EXPECT_FALSE(Run().ok());
   EXPECT_EQ(criu_.tries, 1);

@@ -75,7 +75,7 @@ void CapturedPages::Unmap::operator()(char* memory) const {
   taken_ -= size;
 }
 
-absl::StatusOr<CapturedPages> CapturedPages::Make(uint64_t room, const std::string& folder) {
+absl::StatusOr<CapturedPages> CapturedPages::Make(uint64_t room, UniqueFd file) {
   // Two that ask at once may both get it.
   const uint64_t taken = taken_, left = taken < kMostRoomOfAll ? kMostRoomOfAll - taken : 0;
   room = std::clamp(std::min(room, left), kBytesAtOnce, kMostRoom);
@@ -84,13 +84,6 @@ absl::StatusOr<CapturedPages> CapturedPages::Make(uint64_t room, const std::stri
   if (memory == MAP_FAILED) return ErrnoError(errno, "take memory for pages");
   // Else the first store to each page after a fork of this process, whoever forks, would copy it.
   madvise(memory, room, MADV_DONTFORK);
-  const std::string path = folder + "/captured.new";
-  UniqueFd file(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!file.valid() || unlink(path.c_str()) != 0) {
-    const int error = errno;
-    munmap(memory, room);
-    return ErrnoError(error, path);
-  }
   taken_ += room;
   return CapturedPages(static_cast<char*>(memory), room, std::move(file));
 }

@@ -23,8 +23,8 @@ class CapturedPages {
  public:
   // More room is not taken, of one and of all together.
   static constexpr uint64_t kMostRoom = 128 << 20, kMostRoomOfAll = 256 << 20;
-  // `room` in bytes; less is taken if others have it. `folder`: where the file is made.
-  static absl::StatusOr<CapturedPages> Make(uint64_t room, const std::string& folder);
+  // `room` in bytes; less is taken if others have it. `file` is empty.
+  static absl::StatusOr<CapturedPages> Make(uint64_t room, UniqueFd file);
 
   // Behind those that were taken before. kCancelled if `stop`, which is asked all the time, says true. Pages
   // that cannot be read come to `unread`, and something takes their places; null: kInternal. kAborted: the

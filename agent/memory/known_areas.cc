@@ -1,8 +1,10 @@
 #include "agent/memory/known_areas.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <set>
 #include <utility>
 
@@ -83,11 +85,16 @@ std::map<pid_t, int> KnownAreas::files() const {
 }
 
 void KnownAreas::Read() {
+  const auto begun = std::chrono::steady_clock::now();
   for (auto& [pid, known] : known_) {
     auto areas = ReadAreas(pid);
+    known.areas.clear();
     // A part of them is none: CRIU compares all.
-    if (areas.ok() && WriteAll(known.file, *areas, "known areas").ok()) known.areas = *std::move(areas);
+    const bool is_empty = ftruncate(known.file.get(), 0) == 0 && lseek(known.file.get(), 0, SEEK_SET) == 0;
+    if (is_empty && areas.ok() && WriteAll(known.file, *areas, "known areas").ok())
+      known.areas = *std::move(areas);
   }
+  took_ = std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - begun);
 }
 
 absl::Status KnownAreas::Check() const {

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/files.h"
+#include "common/units.h"
 
 namespace siding {
 
@@ -31,8 +32,10 @@ class KnownAreas {
   static absl::StatusOr<KnownAreas> Make(const std::vector<pid_t>& pids);
   // The file of each, that CRIU is to have open (CriuDump::known_areas).
   std::map<pid_t, int> files() const;
-  // Fills them. They run; one that cannot be read is not known. Once.
+  // Fills them, anew if it has before. They run; one that cannot be read is not known.
   void Read();
+  // That the last Read() has.
+  Duration took() const { return took_; }
   // They run again. kAborted: one has other flags now than Read() found, so CRIU may have been told wrong
   // ones.
   absl::Status Check() const;
@@ -43,6 +46,7 @@ class KnownAreas {
     std::string areas;
   };
   std::map<pid_t, Known> known_;
+  Duration took_{0};
 };
 
 }  // namespace siding

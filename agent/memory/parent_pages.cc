@@ -59,6 +59,11 @@ absl::Status ParentPages::Verify(const SharingLimits& limits) const {
 }
 
 absl::Status ParentPages::GiveUp() {
+  // Closed first: over a network a file that is open gets another name instead of being removed, and would be
+  // taken for one of the draft's.
+  layers_ = {};
+  pieces_.clear();
+  files_.clear();
   for (const std::string& name : added_) {
     const std::string path = draft_->path() + "/" + name;
     if (unlink(path.c_str()) != 0 && errno != ENOENT) return ErrnoError(errno, "remove " + path);

@@ -56,7 +56,8 @@ absl::Status Precopy::OneMore(const std::function<bool()>& stop) {
   const uint64_t left = ToCopy();
   if (left <= kLittle) return absl::OkStatus();
   if (IsTooMuch(left)) return absl::UnavailableError("too much of it is new");
-  return Round(stop).status();
+  SIDING_ASSIGN_OR_RETURN(const bool copied, Round(stop));
+  return copied ? absl::OkStatus() : absl::UnavailableError("a thread does not stop");
 }
 
 // False: they could not be stopped in time.

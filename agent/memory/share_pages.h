@@ -38,9 +38,9 @@ inline constexpr char kMetadataUnused[] = "unused_bytes";
 Bytes UsedSize(const Manifest& manifest);
 
 // Makes an image with parents whole: `folder` (which is emptied, if it was there) gets its files, with all
-// pages in the image's own. The files are in `image`, on the same file system. It takes as much room as the
-// memories of which pages are shared. kDataLoss if the image contradicts itself; kCancelled if `stop`, which
-// is asked all the time, says true. An error leaves nothing.
+// pages in the image's own. The files are in `image`. It takes as much room as the memories of which pages
+// are shared, or on another file system as the whole image. kDataLoss if the image contradicts itself;
+// kCancelled if `stop`, which is asked all the time, says true. An error leaves nothing.
 //
 // CRIU reads images with parents by itself. But then it needs more memory for mappings that no page is of,
 // does not read huge pages (MAP_HUGETLB) from parents, and finds parents by names in the mount namespace of

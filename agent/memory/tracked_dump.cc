@@ -18,6 +18,7 @@
 #include "common/fault.h"
 #include "common/status.h"
 #include "spdlog/spdlog.h"
+#include "store/parents.h"
 
 namespace siding {
 namespace {
@@ -25,6 +26,10 @@ namespace {
 // For so many dumps a process that has rewritten its memory is left alone: it pays for each page, and gains
 // nothing.
 constexpr int kRest = 9;  // this one, and eight more
+// Areas that are read more slowly are read once: whoever stands still may have to wait for that.
+constexpr Duration kShortRead = std::chrono::milliseconds(20);
+// Over a network the base is read for one image in so many.
+constexpr int kReadEvery = 4;
 // Pages of each process that are compared although they are said to be unchanged: where the kernel were wrong
 // about many, it would be seen soon.
 constexpr size_t kSampled = 64;
@@ -192,8 +197,10 @@ absl::Status TrackedDump::MakeRoom() {
   if (left_out_.empty()) return absl::OkStatus();
   uint64_t pages = 0;
   for (const auto& [pid, memory] : left_out_) pages += memory.count.written;
-  SIDING_ASSIGN_OR_RETURN(captured_, CapturedPages::Make(pages * PageSize() * 5 / 4, draft_.path()));
-  SIDING_ASSIGN_OR_RETURN(precopied_, CapturedPages::Make(0, draft_.path()));
+  SIDING_ASSIGN_OR_RETURN(UniqueFd captured, scratch_.OpenScratch());
+  SIDING_ASSIGN_OR_RETURN(captured_, CapturedPages::Make(pages * PageSize() * 5 / 4, std::move(captured)));
+  SIDING_ASSIGN_OR_RETURN(UniqueFd precopied, scratch_.OpenScratch());
+  SIDING_ASSIGN_OR_RETURN(precopied_, CapturedPages::Make(0, std::move(precopied)));
   if (tracking_.flags_change) return absl::OkStatus();
   auto known = KnownAreas::Make(LeftOut());
   if (known.ok()) known_.emplace(*std::move(known));
@@ -221,10 +228,12 @@ void TrackedDump::Prepare(const std::function<bool()>& stop) {
   if (!known_) return;
   known_->Read();
   // It takes a while, in which more is written.
-  CopyAgain(stop);
+  if (may_copy_.ok()) NoteCopied(precopy_->OneMore(stop));
 }
 
 void TrackedDump::CopyAgain(const std::function<bool()>& stop) {
+  if (stop()) return;
+  if (known_ && known_->took() < kShortRead) known_->Read();
   if (precopy_ && may_copy_.ok()) NoteCopied(precopy_->OneMore(stop));
 }
 
@@ -340,11 +349,19 @@ absl::StatusOr<TrackedDump::Written> TrackedDump::Write(const SharingLimits& lim
   return written;
 }
 
+// Over a network that would be all of its bytes for each image, and what is damaged there is found by a
+// restore as well. But the images that share it must not become too many, nor must what is damaged come into
+// a file of its own, under a checksum that is right.
+bool TrackedDump::IsBaseRead(const LeftOutMemory& memory) const {
+  const int parents = store::ParentsOf(*draft_.base());
+  return draft_.is_near() || memory.becomes_whole || parents % kReadEvery == kReadEvery - 1;
+}
+
 absl::StatusOr<TrackedDump::Written> TrackedDump::WriteAll(const SharingLimits& limits) {
   Written written;
   for (auto& [pid, memory] : left_out_) {
     // However long it takes: CRIU has not written it, so it cannot stay whole.
-    SIDING_RETURN_IF_ERROR(memory.parents.Verify({limits.stop}));
+    if (IsBaseRead(memory)) SIDING_RETURN_IF_ERROR(memory.parents.Verify({limits.stop}));
     SIDING_RETURN_IF_ERROR(WriteMemory(memory, limits, written));
     written.pagemaps.insert(memory.name);
     SIDING_RETURN_IF_ERROR(
@@ -363,7 +380,7 @@ absl::Status TrackedDump::WriteMemory(LeftOutMemory& memory, const SharingLimits
   NewPages rest(draft_.path(), memory.name, memory.own);
   SIDING_RETURN_IF_ERROR(rest.Open());
   const std::string path = draft_.path() + "/" + rest.pages_name();
-  const UniqueFd pages(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  UniqueFd pages(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   if (!pages.valid()) return ErrnoError(errno, path);
   uint64_t offset = 0, shared = 0;
   auto next = memory.pages.begin();
@@ -398,6 +415,7 @@ absl::Status TrackedDump::WriteMemory(LeftOutMemory& memory, const SharingLimits
   if (rest.pagemap().runs.size() + memory.parents.runs() > limits.most_runs)
     return absl::OutOfRangeError("what has changed is scattered");
   SIDING_RETURN_IF_ERROR(rest.Finish());
+  pages.Reset();  // as in ParentPages::GiveUp()
   SIDING_RETURN_IF_ERROR(rest.Replace());
   written.fresh += Bytes{static_cast<int64_t>(rest.bytes())};
   if (memory.becomes_whole) return memory.parents.GiveUp();
@@ -427,9 +445,11 @@ absl::Status TrackedDump::CompareSample(const LeftOutMemory& memory) const {
     SIDING_RETURN_IF_ERROR(captured_->Read(at, PageSize(), now.data()));
     at += PageSize();
     // Of zeros: the process had given it away (MADV_FREE), and the kernel has taken it meanwhile.
-    if (now != then && now.find_first_not_of('\0') != std::string::npos)
-      return absl::InternalError(absl::StrCat("a page at ", absl::Hex(page.address), " of ", memory.name,
-                                              " has changed, and the kernel says that it has not"));
+    if (now == then || now.find_first_not_of('\0') == std::string::npos) continue;
+    // Over a network the base may not have been read.
+    SIDING_RETURN_IF_ERROR(memory.parents.Verify({}));
+    return absl::InternalError(absl::StrCat("a page at ", absl::Hex(page.address), " of ", memory.name,
+                                            " has changed, and the kernel says that it has not"));
   }
   return absl::OkStatus();
 }

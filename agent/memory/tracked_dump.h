@@ -50,9 +50,11 @@ class TrackedDump {
   // More processes of a task are not. As many descriptors wait in a socket.
   static constexpr size_t kMostTracked = 64;
 
-  // Without a base of the draft nothing is left out.
-  TrackedDump(MemoryTracking& tracking, pid_t init, ImageKey key, ImageDraft& draft)
-      : tracking_(tracking), init_(init), key_(std::move(key)), draft_(draft) {}
+  // Without a base of the draft nothing is left out. What is copied waits in `scratch`, which is to be near,
+  // until it is in the draft.
+  TrackedDump(MemoryTracking& tracking, pid_t init, ImageKey key, ImageDraft& draft,
+              const ImageStore& scratch)
+      : tracking_(tracking), init_(init), key_(std::move(key)), draft_(draft), scratch_(scratch) {}
   ~TrackedDump();
   TrackedDump(const TrackedDump&) = delete;
   TrackedDump& operator=(const TrackedDump&) = delete;
@@ -84,7 +86,8 @@ class TrackedDump {
     Bytes fresh;                     // of their pages
     Bytes precopied;                 // while they ran, some of them twice
   };
-  // As Capture(). Reads all that is shared of the base. Once. kAborted as KnownAreas::Check().
+  // As Capture(). Reads all that is shared of the base, where that is near; else at times only, and always
+  // what is written again. Once. kAborted as KnownAreas::Check().
   absl::StatusOr<Written> Write(const SharingLimits& limits);
   void Counts();
 
@@ -109,6 +112,7 @@ class TrackedDump {
   absl::Status CaptureAll(const std::function<bool()>& stop);
   absl::Status CaptureProcess(pid_t pid, LeftOutMemory& memory, const std::function<bool()>& stop);
   absl::Status BeginLaps(const std::function<bool()>& stop);
+  bool IsBaseRead(const LeftOutMemory& memory) const;
   absl::StatusOr<Written> WriteAll(const SharingLimits& limits);
   absl::Status WriteMemory(LeftOutMemory& memory, const SharingLimits& limits, Written& written) const;
   absl::Status Read(const LeftOutMemory& memory, const SourcedPages& pages, uint64_t from, uint64_t bytes,
@@ -122,13 +126,14 @@ class TrackedDump {
   const pid_t init_;
   const ImageKey key_;
   ImageDraft& draft_;
+  const ImageStore& scratch_;
   std::map<pid_t, LeftOutMemory> left_out_;
   std::vector<pid_t> to_track_;
   std::map<pid_t, UniqueFd> given_;
   std::optional<CapturedPages> precopied_, captured_;
   std::optional<KnownAreas> known_;
   std::optional<Precopy> precopy_;
-  absl::Status may_copy_;  // else why no more is copied while it runs
+  absl::Status may_copy_;   // else why no more is copied while it runs
   bool uncounted_ = false;  // what is known of the pages is since an image that does not count yet
 };
 

@@ -8,6 +8,7 @@
 #include "agent/memory/share_pages.h"
 #include "agent/memory/writer_for_test.h"
 #include "gmock/gmock.h"
+#include "store/faulty_disk.h"
 #include "store/parents.h"
 #include "store/test_support.h"
 
@@ -65,7 +66,7 @@ class TrackedDumpTest : public store::StoreTest {
     explicit Tried(TrackedDumpTest& test)
         : key(test.Next()),
           draft(test.store_->Begin(key, &*test.base_).value()),
-          dump(test.tracking_, test.writer_.pid(), key, *draft) {
+          dump(test.tracking_, test.writer_.pid(), key, *draft, *test.store_) {
       EXPECT_TRUE(dump.Begin().ok());
     }
     const ImageKey key;
@@ -89,7 +90,7 @@ class TrackedDumpTest : public store::StoreTest {
     const auto draft = store_->Begin(key, base_ ? &*base_ : nullptr).value();
     std::optional<TrackedDump> tracked;
     if (draft->base() != nullptr || tracking_.since) {
-      tracked.emplace(tracking_, writer_.pid(), key, *draft);
+      tracked.emplace(tracking_, writer_.pid(), key, *draft, *store_);
       EXPECT_TRUE(tracked->Begin().ok());
       taken.left_out = !tracked->LeftOut().empty();
       taken.known_areas = tracked->AreaFiles().size();
@@ -106,9 +107,10 @@ class TrackedDumpTest : public store::StoreTest {
       EXPECT_EQ(written.status(), absl::OkStatus());
       taken.fresh = written->fresh;
       taken.precopied = written->precopied;
-      if (draft->base() != nullptr)
-        metadata[kMetadataUnused] =
-            absl::StrCat((SharePages(*draft, {}, written->pagemaps).value() + written->unused).value);
+      Bytes unused = written->unused;
+      if (draft->base() != nullptr && draft->is_near())
+        unused += SharePages(*draft, {}, written->pagemaps).value();
+      if (draft->base() != nullptr) metadata[kMetadataUnused] = absl::StrCat(unused.value);
     }
     taken.manifest = draft->Seal(metadata).value();
     EXPECT_TRUE(draft->Commit().ok());
@@ -407,6 +409,74 @@ TEST_F(TrackedDumpTest, DamageToTheBaseIsNotShared) {
   EXPECT_FALSE(tracking_.given_up);
 }
 
+class OverANetworkTest : public TrackedDumpTest {
+ protected:
+  ~OverANetworkTest() override { store_.reset(); }  // before the disk
+  void SetUp() override {
+    disk_.is_far = true;
+    store_ = OpenDirectoryStore(folder_, {.disk = &disk_}).value();
+    TrackedDumpTest::SetUp();
+  }
+  // A byte that is in no page of memory, so that only the checksum tells.
+  void Damage(int up) const {
+    const std::string pages = store_->Path(base_->key).value() + "/" + store::NameOf({up, "pages-3.img"});
+    std::fstream(pages, std::ios::in | std::ios::out | std::ios::binary).seekp(100).put('x');
+  }
+  absl::Status TryNext() {
+    Tried tried(*this);
+    Dump(tried.draft->path(), true);
+    EXPECT_TRUE(tried.dump.Capture(kGoOn).ok());
+    return tried.dump.Write({}).status();
+  }
+  store::FaultyDisk disk_;
+};
+
+TEST_F(OverANetworkTest, FromTheThirdOnImagesHaveOnlyWhatWasWritten) {
+  EXPECT_FALSE(Take().left_out);
+  EXPECT_EQ(store::ParentsOf(Take().manifest), 0) << "nothing is compared";
+  writer_.Store(At(100), 10, 2);
+  const Taken third = Take();
+  EXPECT_TRUE(third.left_out);
+  EXPECT_LT(third.manifest.NewSize(), Bytes{static_cast<int64_t>(100 * PageSize())});
+}
+
+TEST_F(OverANetworkTest, TheBaseIsReadForOneImageInFour) {
+  Take();
+  Take();
+  Take();
+  ASSERT_EQ(store::ParentsOf(*base_), 1);
+  Damage(1);
+  EXPECT_TRUE(TryNext().ok());
+}
+
+TEST_F(OverANetworkTest, ForThatOneDamageIsFound) {
+  for (int i = 0; i < 5; ++i) Take();
+  ASSERT_EQ(store::ParentsOf(*base_), 3);
+  Damage(3);
+  EXPECT_TRUE(absl::IsDataLoss(TryNext()));
+}
+
+TEST_F(OverANetworkTest, DamagedPagesAreNotWrittenAgain) {
+  Take();
+  Take();
+  const uint64_t pages = Present() / 2, area = writer_.Map(pages);
+  uint64_t number = 0;
+  const auto write_and_take = [&] {
+    writer_.Store(area, pages, ++number);
+    return store::ParentsOf(Take().manifest);
+  };
+  // Each row ends where one is made whole of what those before it hold. The first is like no other.
+  while (write_and_take() > 0) continue;
+  int row = 0;
+  while (write_and_take() > 0) ++row;
+  ASSERT_GT(row, 0);
+  ASSERT_LT(row, 3) << "that one would be read anyway";
+  for (int i = 0; i < row; ++i) ASSERT_EQ(write_and_take(), i + 1);
+  writer_.Store(area, pages, ++number);
+  Damage(row);
+  EXPECT_TRUE(absl::IsDataLoss(TryNext()));
+}
+
 TEST_F(TrackedDumpTest, WhereTheKernelIsWrongTheImageIsRefused) {
   Take();
   Take();
@@ -554,11 +624,13 @@ TEST_F(TrackedDumpTest, OneThatWritesAllOfItAgainIsCopiedInOneForAWhile) {
   }
 }
 
-TEST(CapturedPages, WhatThereIsNoRoomForIsInAFile) {
+class CapturedPagesTest : public store::StoreTest {};
+
+TEST_F(CapturedPagesTest, WhatThereIsNoRoomForIsInAFile) {
   Writer writer;
   const uint64_t pages = 3000, at = writer.Map(pages);
   for (uint64_t i = 0; i < pages; ++i) writer.Store(at + i * PageSize(), 1, i);
-  auto captured = CapturedPages::Make(0, testing::TempDir()).value();
+  auto captured = CapturedPages::Make(0, store_->OpenScratch().value()).value();
   ASSERT_TRUE(captured.Take(writer.pid(), {{at, 100, kPagePresent}}, kGoOn).ok());
   ASSERT_TRUE(captured.Take(writer.pid(), {{at + 100 * PageSize(), pages - 100, kPagePresent}}, kGoOn).ok());
   ASSERT_EQ(captured.bytes(), pages * PageSize());
@@ -570,8 +642,10 @@ TEST(CapturedPages, WhatThereIsNoRoomForIsInAFile) {
     ASSERT_EQ(*reinterpret_cast<const uint64_t*>(all.data() + i * PageSize()), i);
 }
 
-TEST(CapturedPages, AllTogetherTakeNoMoreThanThereIsForAll) {
-  const auto make = [] { return CapturedPages::Make(CapturedPages::kMostRoom, testing::TempDir()).value(); };
+TEST_F(CapturedPagesTest, AllTogetherTakeNoMoreThanThereIsForAll) {
+  const auto make = [&] {
+    return CapturedPages::Make(CapturedPages::kMostRoom, store_->OpenScratch().value()).value();
+  };
   for (int i = 0; i < 2; ++i) {  // and give it back
     const CapturedPages first = make(), second = make(), third = make();
     EXPECT_EQ(first.room() + second.room(), CapturedPages::kMostRoomOfAll);
@@ -579,20 +653,20 @@ TEST(CapturedPages, AllTogetherTakeNoMoreThanThereIsForAll) {
   }
 }
 
-TEST(CapturedPages, APageThatIsGoneIsAnError) {
+TEST_F(CapturedPagesTest, APageThatIsGoneIsAnError) {
   Writer writer;
   const uint64_t at = writer.Map(4);
   writer.Unmap(at, 4);
-  auto captured = CapturedPages::Make(0, testing::TempDir()).value();
+  auto captured = CapturedPages::Make(0, store_->OpenScratch().value()).value();
   EXPECT_TRUE(absl::IsInternal(captured.Take(writer.pid(), {{at, 4, kPagePresent}}, kGoOn)));
 }
 
-TEST(CapturedPages, OrIsTold) {
+TEST_F(CapturedPagesTest, OrIsTold) {
   Writer writer;
   const uint64_t at = writer.Map(4);
   writer.Store(at, 4, 7);
   writer.Unmap(at + PageSize(), 2);
-  auto captured = CapturedPages::Make(0, testing::TempDir()).value();
+  auto captured = CapturedPages::Make(0, store_->OpenScratch().value()).value();
   std::vector<PageRun> unread;
   ASSERT_TRUE(captured.Take(writer.pid(), {{at, 4, kPagePresent}}, kGoOn, &unread).ok());
   EXPECT_THAT(unread, ElementsAre(PageRun{at + PageSize(), 2, kPagePresent}));

@@ -101,8 +101,21 @@ class Uniting {
 
   absl::Status Take(const std::string& name) const {
     const std::string from = image_ + "/" + name, to = folder_ + "/" + name;
-    return link(from.c_str(), to.c_str()) == 0 ? absl::OkStatus()
-                                               : ErrnoError(errno, "link " + from + " to " + to);
+    if (link(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
+    return errno == EXDEV ? Copy(name) : ErrnoError(errno, "link " + from + " to " + to);
+  }
+
+  absl::Status Copy(const std::string& name) const {
+    SIDING_ASSIGN_OR_RETURN(const UniqueFd from, store::OpenRegular(image_ + "/" + name));
+    SIDING_ASSIGN_OR_RETURN(const UniqueFd to, Create(name));
+    std::string buffer(kPagesAtOnce * PageSize(), '\0');
+    for (;;) {
+      const ssize_t n = read(from.get(), buffer.data(), buffer.size());
+      if (n < 0) return ErrnoError(errno, "read " + image_ + "/" + name);
+      if (n == 0) return absl::OkStatus();
+      SIDING_RETURN_IF_ERROR(WriteAll(to, buffer.substr(0, static_cast<size_t>(n)), folder_ + "/" + name));
+      if (stop_()) return absl::CancelledError("called off");
+    }
   }
 
   const Manifest& manifest_;

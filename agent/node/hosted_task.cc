@@ -21,6 +21,10 @@ constexpr Duration kUndoPatience = std::chrono::seconds(5);
 constexpr char kRoom[] = ".room";
 constexpr size_t kBlock = 4096;
 
+v1::DumpBarrier ToProto(DumpBarrier barrier) {
+  return barrier == DumpBarrier::kStop ? v1::BARRIER_STOP : v1::BARRIER_RUN_ON;
+}
+
 // The record of a task that is new says which it is. Its TaskRef's cluster is there already.
 agent::TaskRecord Named(agent::TaskRecord record, const TaskId& id, const HostContext& host) {
   if (record.report().task().job() != 0) return record;
@@ -92,6 +96,9 @@ absl::Status HostedTask::Perform(const TaskActions& actions) {
       case TaskAction::kRecordStart:
         if (absl::Status status = TryPersist(); !status.ok())
           return Observe(task::StartNotRecorded{std::string(status.message())});
+        break;
+      case TaskAction::kRecordFirst:
+        if (absl::Status status = NoteRecorded(TryPersist()); !status.ok()) return status;
         break;
       case TaskAction::kRecordDurably:
         recorded = PersistDurably();
@@ -252,14 +259,19 @@ absl::Status HostedTask::Dumper::OnWritten(const std::string& folder, const Stil
   return status;
 }
 
-absl::StatusOr<bool> HostedTask::Dumper::OnBarrier(DumpBarrier barrier, Duration most,
-                                                   const StillHeld& held) {
-  const v1::DumpBarrier at = barrier == DumpBarrier::kStop ? v1::BARRIER_STOP : v1::BARRIER_RUN_ON;
+absl::Status HostedTask::Dumper::OnBarrier(DumpBarrier barrier) {
   SIDING_RETURN_IF_ERROR(
-      FaultAtCriu<"agent.dump.barrier: one of several ranks is at a barrier, and waits for the others">());
+      FaultAtCriu<"agent.dump.barrier: one of several ranks is at a barrier, nobody has been told">());
   MutexLock lock(task_.mutex_);
-  task_.Observe(task::AtBarrier{at}).IgnoreError();
-  return Await([&] { return task_.machine_.may_pass() >= at; }, most, held);
+  return task_.Observe(task::AtBarrier{ToProto(barrier)});
+}
+
+absl::StatusOr<bool> HostedTask::Dumper::MayPass(DumpBarrier barrier, Duration most, const StillHeld& held) {
+  MutexLock lock(task_.mutex_);
+  const auto begun = Steady::now();
+  auto passed = Await([&] { return task_.machine_.may_pass() >= ToProto(barrier); }, most, held);
+  waited_ += Steady::now() - begun;
+  return passed;
 }
 
 void HostedTask::Dumper::OnRunsOn(Duration stopped) {
@@ -269,7 +281,7 @@ void HostedTask::Dumper::OnRunsOn(Duration stopped) {
 
 absl::Status HostedTask::Dumper::OnPrepared(const Manifest& manifest, const StillHeld& held) {
   MutexLock lock(task_.mutex_);
-  const auto took = Steady::now() - begun_ - rehearsing_;
+  const auto took = Steady::now() - begun_ - rehearsing_ - waited_;
   if (!shares_) {
     task_.host_.rates->Add(MediumOf(command_.dump().tier()), Transfer::kDump, UsedSize(manifest),
                            std::chrono::duration_cast<Duration>(took));

@@ -137,7 +137,8 @@ class HostedTask::Dumper final : public DumpObserver {
   }
   void OnSharing() override { shares_ = true; }
   absl::Status OnWritten(const std::string& folder, const StillHeld& held) override;
-  absl::StatusOr<bool> OnBarrier(DumpBarrier barrier, Duration most, const StillHeld& held) override;
+  absl::Status OnBarrier(DumpBarrier barrier) override;
+  absl::StatusOr<bool> MayPass(DumpBarrier barrier, Duration most, const StillHeld& held) override;
   void OnRunsOn(Duration stopped) override;
   absl::Status OnPrepared(const Manifest& manifest, const StillHeld& held) override;
   absl::Status OnCommitting() override;
@@ -160,7 +161,7 @@ class HostedTask::Dumper final : public DumpObserver {
   const Steady::time_point patience_ends_;
   const Rehearse rehearse_;
   bool shares_ = false;
-  Steady::duration rehearsing_{0};
+  Steady::duration rehearsing_{0}, waited_{0};    // the latter for other ranks
   std::optional<Steady::time_point> stop_since_;  // the progress thread's
   bool commit_waits_ = false;                     // it is in the log that it cannot be recorded
 };

@@ -68,6 +68,7 @@ void Task::DoDump(v1::ToAgent command) {
                                spec.auto_checkpoint_interval();
     // A rehearsal needs the whole image, while the task is frozen.
     if (others_follow && !IsToBeRehearsed(record, command.dump())) plan.tracking = &tracking_;
+    if (const auto local = host_.Store(v1::LOCAL); local.ok()) plan.near_store = *local;
     plan.commit_patience = CommitPatience(spec.nodes(), plan.keep_running);
     plan.user = host_.UserFor(spec);
     if (!spec.command_checksum().empty()) plan.metadata[kMetadataCommand] = spec.command_checksum();

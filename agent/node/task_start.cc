@@ -186,12 +186,19 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
   return absl::OkStatus();
 }
 
+// Over a network each byte would go there, and come back.
+const ImageStore& Task::StoreToUniteIn(const Manifest& manifest, const ImageStore& store) const {
+  const auto local = host_.Store(v1::LOCAL);
+  const bool has_room = local.ok() && (*local)->FreeSpace().value_or(Bytes{}) > manifest.TotalSize();
+  return !store.IsNear() && has_room && (*local)->IsNear() ? **local : store;
+}
+
 // The folder for CRIU. It is remembered before it is made: this agent may die. No error says that somebody
 // may not, or that something was not found: that would be said of what is outside of the image.
 absl::StatusOr<std::string> Task::Unite(const Manifest& manifest, const std::string& folder,
                                         const ImageStore& store) {
   if (store::ParentsOf(manifest) == 0) return folder;
-  const std::string united = store.RestoreFolder(outside_);
+  const std::string united = StoreToUniteIn(manifest, store).RestoreFolder(outside_);
   {
     MutexLock lock(mutex_);
     record_.set_united(united);

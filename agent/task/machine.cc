@@ -150,8 +150,10 @@ TaskActions TaskMachine::Decide(const v1::ToAgent& order) {
 }
 
 TaskActions TaskMachine::Pass(const v1::ToAgent& order) {
-  if (work_ != TaskWork::kDump || order.op() != current_.op()) return Only(TaskAction::kSend);
-  may_pass_ = std::max(may_pass_, order.pass_barrier().barrier());
+  const v1::DumpBarrier barrier = order.pass_barrier().barrier();
+  const bool is_there = record_.report().barrier() >= barrier;
+  if (work_ != TaskWork::kDump || order.op() != current_.op() || !is_there) return Only(TaskAction::kSend);
+  may_pass_ = std::max(may_pass_, barrier);
   return Only(TaskAction::kWake);
 }
 
@@ -201,6 +203,10 @@ TaskActions TaskMachine::Plan(const v1::ToAgent& order) {
       if (!NextPhase(phase(), E::kResume)) return {};
       return Begin(TaskWork::kResume, order);
     case v1::ToAgent::kDump:
+      if (IsOfLaterMoment(record_.dump(), order)) {
+        Fail(order.op(), "its other ranks have run on since they were dumped for this checkpoint");
+        return Only(TaskAction::kRecord) + Only(TaskAction::kSend);
+      }
       if (!TakeDump(record_, order) || !Move(E::kDump, order.op())) return {};
       return Report() + Begin(TaskWork::kDump, order);
     case v1::ToAgent::kSave:
@@ -312,11 +318,13 @@ TaskActions TaskMachine::On(const task::ResumeEnded& seen) {
   return Report();
 }
 
-// In no record: to a new agent a dump that is under way has failed.
+// From the last one on its peers may run on, so no agent dumps it again for that checkpoint.
 TaskActions TaskMachine::On(const task::AtBarrier& seen) {
   if (phase() != v1::DUMPING || !current_.dump().together()) return {};
   record_.mutable_report()->set_barrier(seen.barrier);
-  return Only(TaskAction::kSend);
+  if (seen.barrier != v1::BARRIER_RUN_ON) return Only(TaskAction::kSend);
+  record_.mutable_dump()->set_met(true);
+  return Only(TaskAction::kRecordFirst) + Only(TaskAction::kSend);
 }
 
 TaskActions TaskMachine::On(const task::RunsOn& seen) {

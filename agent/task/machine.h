@@ -4,8 +4,9 @@
 //
 // How it works. One piece of work is under way at a time. An order that comes meanwhile waits (the newest
 // replaces the one before it; a kill replaces all, and interrupts the work). A commit, an abort
-// and a barrier's pass do not wait: they are about the work itself. The caller carries out the actions in their order, does the work,
-// reports its result as an observation, and ends with WorkDone; the machine then names the next work.
+// and a barrier's pass do not wait: they are about the work itself. The caller carries out the actions in
+// their order, does the work, reports its result as an observation, and ends with WorkDone; the machine then
+// names the next work.
 //
 // Pure: no threads, no clock, no files. Not thread-safe. A call never fails: what makes no sense in the
 // task's phase is answered with the report.
@@ -73,6 +74,7 @@ struct TaskAction {
   enum Kind {
     kRecord,         // write the record; an error is logged only
     kRecordStart,    // write the record; after an error observe StartNotRecorded and drop the rest
+    kRecordFirst,    // write the record; after an error drop the rest
     kRecordDurably,  // write the record, so that it survives a power cut
     kSend,           // send the report
     kReleaseGpus,    // the task does not need its GPUs any more
@@ -109,7 +111,7 @@ struct SuspendEnded {
 struct ResumeEnded {
   std::string error;
 };
-struct AtBarrier {  // and waits there
+struct AtBarrier {  // and waits there, once that is recorded
   v1::DumpBarrier barrier;
 };
 struct RunsOn {  // its image is finished behind it
@@ -164,10 +166,10 @@ struct AdoptEnded {
 
 using TaskObservation =
     std::variant<task::StartNotRecorded, task::StartsOver, task::Started, task::StartFailed,
-                 task::SuspendEnded, task::ResumeEnded, task::AtBarrier, task::RunsOn, task::Prepared, task::Committing,
-                 task::CommitNotRecorded, task::Committed, task::DumpEnded, task::SaveTold, task::SaveNotTold,
-                 task::SaveEnded, task::KillBegun, task::ShimEnded, task::AgentStops, task::WorkDone,
-                 task::Ended, task::FoundAgain, task::AdoptEnded>;
+                 task::SuspendEnded, task::ResumeEnded, task::AtBarrier, task::RunsOn, task::Prepared,
+                 task::Committing, task::CommitNotRecorded, task::Committed, task::DumpEnded, task::SaveTold,
+                 task::SaveNotTold, task::SaveEnded, task::KillBegun, task::ShimEnded, task::AgentStops,
+                 task::WorkDone, task::Ended, task::FoundAgain, task::AdoptEnded>;
 
 class TaskMachine {
  public:
@@ -187,9 +189,9 @@ class TaskMachine {
   const v1::ToAgent& current() const { return current_; }
   Decision decision() const { return decision_; }
   v1::DumpBarrier may_pass() const { return may_pass_; }  // the last that the dump under way may
-  bool interrupted() const { return interrupted_; }    // the work is to make way for a kill
-  bool kill_at_once() const { return kill_at_once_; }  // the rest of a kill's grace is waived
-  bool ended() const { return ended_; }                // ShimEnded was observed
+  bool interrupted() const { return interrupted_; }       // the work is to make way for a kill
+  bool kill_at_once() const { return kill_at_once_; }     // the rest of a kill's grace is waived
+  bool ended() const { return ended_; }                   // ShimEnded was observed
   bool called_off() const { return interrupted_ || decision_ == Decision::kAbort; }
 
  private:

@@ -242,12 +242,20 @@ TEST_F(DumpedTogetherTest, ThePassOfABarrierDoesNotWait) {
 }
 
 TEST_F(DumpedTogetherTest, OneThatComesTwiceTakesNothingBack) {
+  See(task::AtBarrier{v1::BARRIER_RUN_ON});
   Take(Pass(2, v1::BARRIER_RUN_ON));
   Take(Pass(2, v1::BARRIER_STOP));
   EXPECT_EQ(machine_.may_pass(), v1::BARRIER_RUN_ON);
 }
 
-TEST_F(DumpedTogetherTest, ThatOfAnotherDumpIsNotMeant) {
+TEST_F(DumpedTogetherTest, ThatOfABarrierToWhichItHasNotComeIsNotMeant) {
+  See(task::AtBarrier{v1::BARRIER_STOP});
+  EXPECT_THAT(Kinds(Take(Pass(2, v1::BARRIER_RUN_ON))), ElementsAre(A::kSend));
+  EXPECT_EQ(machine_.may_pass(), v1::BARRIER_NONE);
+}
+
+TEST_F(DumpedTogetherTest, NorThatOfAnotherDump) {
+  See(task::AtBarrier{v1::BARRIER_RUN_ON});
   Take(Pass(1, v1::BARRIER_RUN_ON));
   EXPECT_EQ(machine_.may_pass(), v1::BARRIER_NONE);
 }
@@ -260,6 +268,22 @@ TEST_F(DumpedTogetherTest, TheNextDumpStopsAtBarriersAgain) {
   See(task::WorkDone{});
   Take(Dump(3, true));
   EXPECT_EQ(machine_.may_pass(), v1::BARRIER_NONE);
+}
+
+TEST_F(DumpedTogetherTest, ThatItHasComeToTheLastOneIsRecordedBeforeItIsSaid) {
+  EXPECT_THAT(Kinds(See(task::AtBarrier{v1::BARRIER_RUN_ON})), ElementsAre(A::kRecordFirst, A::kSend));
+}
+
+TEST_F(DumpedTogetherTest, AfterThatItIsNotDumpedAgainForThatCheckpoint) {
+  See(task::AtBarrier{v1::BARRIER_RUN_ON});
+  See(task::DumpEnded{false, false, "called off"});
+  See(task::WorkDone{});
+  v1::ToAgent again = Dump(3, true);
+  again.mutable_dump()->set_checkpoint("7.2");
+  EXPECT_THAT(Kinds(Take(again)), ElementsAre(A::kRecord, A::kSend));
+  EXPECT_EQ(report().failed_op(), 3);
+  Take(Dump(4, true));
+  EXPECT_EQ(phase(), v1::DUMPING) << "for another it is";
 }
 
 TEST_F(DumpedTogetherTest, ANewAgentIsAtNone) {
@@ -695,9 +719,21 @@ TEST_F(TaskMachineTest, AnAgentThatStopsBeginsNothingMore) {
 // ---- All pairs. ----
 
 std::vector<v1::ToAgent> AllOrders() {
-  return {Launch(),   Restore(), Suspend(20), Suspend(20, 5s), Resume(20),   Dump(20), Dump(20, true),
-          Commit(20), Abort(20), Save(20),    Kill(20),        Kill(20, 5s), Order(20),
-          Pass(20, v1::BARRIER_STOP), Pass(20, v1::BARRIER_RUN_ON)};
+  return {Launch(),
+          Restore(),
+          Suspend(20),
+          Suspend(20, 5s),
+          Resume(20),
+          Dump(20),
+          Dump(20, true),
+          Commit(20),
+          Abort(20),
+          Save(20),
+          Kill(20),
+          Kill(20, 5s),
+          Order(20),
+          Pass(20, v1::BARRIER_STOP),
+          Pass(20, v1::BARRIER_RUN_ON)};
 }
 std::vector<TaskObservation> AllObservations() {
   static const agent::ShimExit exit;
@@ -710,6 +746,7 @@ std::vector<TaskObservation> AllObservations() {
           task::ResumeEnded{""},
           task::ResumeEnded{"e"},
           task::AtBarrier{v1::BARRIER_STOP},
+          task::AtBarrier{v1::BARRIER_RUN_ON},
           task::RunsOn{1ms},
           task::Prepared{1, 1, ""},
           task::Committing{},
@@ -789,7 +826,7 @@ TEST(TaskMachinePairs, AllAreDefined) {
             const auto kinds = Kinds(actions);
             const auto send = std::find(kinds.begin(), kinds.end(), A::kSend);
             const auto record_at = std::find_if(kinds.begin(), kinds.end(), [](A::Kind kind) {
-              return kind == A::kRecord || kind == A::kRecordStart;
+              return kind == A::kRecord || kind == A::kRecordStart || kind == A::kRecordFirst;
             });
             EXPECT_TRUE(record_at < send && send != kinds.end()) << pair;
           }

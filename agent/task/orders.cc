@@ -60,6 +60,10 @@ bool TakeDump(agent::TaskRecord& record, const v1::ToAgent& order) {
   return true;
 }
 
+bool IsOfLaterMoment(const agent::DumpRecord& dump, const v1::ToAgent& order) {
+  return dump.met() && order.op() > dump.op() && dump.checkpoint() == order.dump().checkpoint();
+}
+
 bool TakeSave(agent::TaskRecord& record, const v1::ToAgent& order) {
   v1::TaskReport& report = *record.mutable_report();
   if (report.phase() != v1::RUNNING || IsBehind(record, order.op())) return false;

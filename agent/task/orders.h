@@ -15,6 +15,9 @@ TaskId TaskIdOf(const v1::TaskRef& ref);
 bool TakeStart(agent::TaskRecord& record, const v1::ToAgent& order);  // Launch, Restore
 bool TakeSuspend(agent::TaskRecord& record, const v1::ToAgent& order);
 bool TakeDump(agent::TaskRecord& record, const v1::ToAgent& order);
+// The order is to dump the task again for a checkpoint for which its peers have been dumped, and may have run
+// on. Controllers of an earlier version give it.
+bool IsOfLaterMoment(const agent::DumpRecord& dump, const v1::ToAgent& order);
 bool TakeSave(agent::TaskRecord& record, const v1::ToAgent& order);
 
 }  // namespace siding

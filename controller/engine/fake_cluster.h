@@ -195,6 +195,15 @@ class FakeCluster final : public AgentLink {
     }
   }
 
+  // The dump under way on that node does.
+  void ComeToBarrier(const std::string& name, v1::DumpBarrier barrier) {
+    for (auto& [key, report] : tasks_) {
+      if (key.first != NodeId(name) || report.phase() != v1::DUMPING) continue;
+      report.set_barrier(barrier);
+      Report(key.first, report);
+    }
+  }
+
   // Its processes are gone and nobody saw how.
   void Vanish(JobId job) {
     for (auto& [key, report] : tasks_) {
@@ -236,13 +245,15 @@ class FakeCluster final : public AgentLink {
   std::set<std::string> fail_restore;           // nodes on which criu restores nothing
   std::set<std::string> fail_dump;              // nodes on which a dump fails
   std::set<std::string> fail_shared;            // nodes on which no image can be written to the shared tier
-  std::set<std::string> fail_commit;     // nodes that cannot record that an image counts; they undo the dump
-  std::set<std::string> slow_commit;     // nodes that cannot either, and hold the task until they can
-  std::set<std::string> fail_delete;     // nodes on which no image can be deleted
-  std::set<std::string> slow_dump;       // nodes on which a dump begins and does not end
-  std::set<std::string> slow_capture;    // nodes on which one that is together does not come to its last barrier
+  std::set<std::string> fail_commit;  // nodes that cannot record that an image counts; they undo the dump
+  std::set<std::string> slow_commit;  // nodes that cannot either, and hold the task until they can
+  std::set<std::string> fail_delete;  // nodes on which no image can be deleted
+  std::set<std::string> slow_dump;    // nodes on which a dump begins and does not end
+  std::set<std::string>
+      slow_capture;  // nodes on which one that is together does not come to its last barrier
   std::set<std::string> fail_capture;    // nodes on which it fails there
   std::set<std::string> no_barriers;     // nodes whose agents know of none
+  std::set<std::string> slow_behind;     // nodes on which an image is not finished behind a task that runs on
   Duration stopped{0};                   // said of a dump after which its task runs on
   Bytes new_bytes;                       // said of images; 0: all of their bytes are
   std::set<std::string> fail_suspend;    // nodes on which a freeze fails
@@ -398,6 +409,8 @@ class FakeCluster final : public AgentLink {
           fail("checkpoint store /shared does not take it");
           report.set_tier_problem(true);
         } else if (slow_dump.contains(node.value())) {
+          report.set_checkpoint(command.dump().checkpoint());
+          keep_running_[{node, id}] = command.dump().keep_running();
           report.set_phase(v1::DUMPING);
           report.set_op(command.op());
         } else {
@@ -410,7 +423,7 @@ class FakeCluster final : public AgentLink {
       case v1::ToAgent::kPassBarrier:
         if (command.pass_barrier().barrier() == v1::BARRIER_RUN_ON) {
           report.set_runs_on(true);
-          prepare();
+          slow_behind.contains(node.value()) ? stop_at(v1::BARRIER_RUN_ON) : prepare();
         } else if (fail_capture.contains(node.value())) {
           fail("criu has failed");
         } else {

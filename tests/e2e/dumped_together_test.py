@@ -16,7 +16,7 @@ RANKS = (0, 1)
 
 
 class DumpedTogether(ClusterCase):
-    """Neither rank is ever more than a number ahead of the other. `fault`: what happens to the agent of the second, and when it comes to that barrier."""
+    """Neither rank is ever more than a number ahead of the other. `fault`: what happens to the agent of the second, and where."""
 
     nodes, fault, options = ("machine1", "machine2"), None, ()
 
@@ -24,7 +24,7 @@ class DumpedTogether(ClusterCase):
         cluster = Machines(self.nodes, self.slots, policy=self.policy)
         self.hold = cluster.dir / "hold"
         if self.fault:
-            cluster.variables["machine2"] = {"SIDING_FAULT": f"agent.dump.barrier={self.fault.format(hold=self.hold)}"}
+            cluster.variables["machine2"] = {"SIDING_FAULT": self.fault.format(hold=self.hold)}
         return cluster
 
     def setUp(self):
@@ -80,7 +80,7 @@ class AllAreWell(DumpedTogether):
 
 
 class OneIsSlow(DumpedTogether):
-    fault = "hold={hold}"
+    fault = "agent.dump.barrier=hold={hold}"
 
     def test_nobody_stands_still_until_both_can_be_stopped(self):
         self.cluster.ctl("checkpoint", "--no-wait", self.job)
@@ -94,7 +94,7 @@ class OneIsSlow(DumpedTogether):
 
 
 class AnAgentDies(DumpedTogether):
-    fault = "kill"
+    fault = "agent.dump.barrier=kill"
 
     def test_both_run_on_and_the_next_checkpoint_counts(self):
         self.cluster.ctl("checkpoint", "--no-wait", self.job)
@@ -107,11 +107,17 @@ class AnAgentDies(DumpedTogether):
 
 
 class AnAgentDiesWithItsRankCaptured(AnAgentDies):
-    fault = "kill@2"
+    fault = "agent.dump.barrier=kill@2"
 
 
-class CriuDies(DumpedTogether):
-    fault = "kill-criu@2"
+class AnAgentDiesBehind(AnAgentDies):
+    """The other rank may run on, and have an image that is whole."""
+
+    fault = "agent.dump.behind=kill"
+
+
+class OneCannotSayThatItIsCaptured(DumpedTogether):
+    fault = "agent.dump.barrier=error@2"
 
     def test_both_run_on_and_the_next_checkpoint_counts(self):
         self.cluster.ctl("checkpoint", "--no-wait", self.job)
@@ -119,8 +125,25 @@ class CriuDies(DumpedTogether):
         self.assert_all_is_well()
 
 
+class CriuDies(OneCannotSayThatItIsCaptured):
+    fault = "agent.dump.barrier=kill-criu@2"
+
+
+class TheJobIsKilled(DumpedTogether):
+    fault = "agent.dump.barrier=hold={hold}@2"
+
+    def test_while_its_ranks_stand_still(self):
+        self.cluster.ctl("checkpoint", "--no-wait", self.job)
+        wait_for("the second rank to be at its last barrier", lambda: "fault: agent.dump.barrier=hold" in self.log("machine2"))
+        self.cluster.ctl("kill", "--no-wait", self.job)
+        self.hold.touch()
+        self.cluster.wait_state(self.job, "cancelled")
+        self.assertEqual(self.events("continued"), [])
+        self.assert_all_quiet()
+
+
 class TheControllerDies(DumpedTogether):
-    fault = "hold={hold}@2"
+    fault = "agent.dump.barrier=hold={hold}@2"
 
     def test_the_next_one_lets_them_run_on(self):
         self.cluster.ctl("checkpoint", "--no-wait", self.job)
@@ -136,6 +159,7 @@ class TheControllerDies(DumpedTogether):
 
 
 class Tracked(DumpedTogether):
+    policy = DumpedTogether.policy + "keep_checkpoints: 20\n"
     options = ("--checkpoint-interval", "1s")
 
     def test_only_what_has_changed_is_copied_while_they_stand_still(self):
@@ -144,6 +168,8 @@ class Tracked(DumpedTogether):
         self.assertLess(int(made["new_bytes"]) * 2, int(made["bytes"]))
         for node in self.nodes:
             self.assertIn(" of its processes are tracked", self.log(node))
+        for image in self.checkpoints("good"):
+            self.assert_of_one_moment(image)
         self.lose_a_machine()
         self.wait_for_images(len(self.events("continued")) + 2)
         self.assert_counted(self.job, ranks=2)

@@ -19,6 +19,9 @@ inline std::string Words(const v1::TaskReport& report) {
   if (report.committed_op() != 0) absl::StrAppend(&text, " committed ", report.committed_op());
   if (report.phase() == v1::EXITED)
     absl::StrAppend(&text, " code ", report.exit_code(), " signal ", report.exit_signal());
+  if (report.barrier() != v1::BARRIER_NONE)
+    absl::StrAppend(&text, " at ", v1::DumpBarrier_Name(report.barrier()));
+  if (report.runs_on()) text += " runs on";
   if (!report.error().empty()) absl::StrAppend(&text, " (", report.error(), ")");
   return text;
 }
@@ -57,7 +60,10 @@ inline std::string Words(const v1::ToAgent& command) {
       return absl::StrCat("restore", task, " from ", command.restore().checkpoint());
     case v1::ToAgent::kDump:
       return absl::StrCat("dump", task, " as ", command.dump().checkpoint(),
-                          command.dump().keep_running() ? " and go on" : "");
+                          command.dump().keep_running() ? " and go on" : "",
+                          command.dump().together() ? " together" : "");
+    case v1::ToAgent::kPassBarrier:
+      return absl::StrCat("pass", task, " ", v1::DumpBarrier_Name(command.pass_barrier().barrier()));
     case v1::ToAgent::kCommit:
       return "commit" + task;
     case v1::ToAgent::kAbort:

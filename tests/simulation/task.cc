@@ -23,6 +23,7 @@ void Task::Perform(const TaskActions& actions) {
   for (const TaskAction& action : actions) {
     switch (action.kind) {
       case TaskAction::kRecord:
+      case TaskAction::kRecordFirst:
       case TaskAction::kRecordStart:
         Persist();
         break;

@@ -25,9 +25,8 @@ void Task::DoDump(const v1::ToAgent& command) {
   GiveNotice(notice, [this, command, was_frozen](const std::string& failure) {
     if (!failure.empty()) return EndDump(command, failure);
     ThawIfFrozen(was_frozen);
-    Pause(1ms, 20ms, [this, command] {
-      Meet(v1::BARRIER_STOP, command, [this, command] { WriteImage(command); });
-    });
+    Pause(1ms, 20ms,
+          [this, command] { Meet(v1::BARRIER_STOP, command, [this, command] { WriteImage(command); }); });
   });
 }
 

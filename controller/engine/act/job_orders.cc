@@ -48,6 +48,8 @@ void JobOrders::Act(const JobRecord& job) {
   const bool dumps_again = job.state == JobState::kCommitting && !cluster_.CommitOf(job).failed;
   const bool together = job.state == JobState::kDumping && DumpsTogether(job);
   const v1::DumpBarrier may_pass = together ? cluster_.BarrierOf(job) : v1::BARRIER_NONE;
+  // Who stands still would wait for one that cannot be told.
+  const bool may_stop = together && cluster_.AreHeard(job);
   for (int rank : cluster_.LiveRanks(job)) {
     const TaskSeen seen = cluster_.Seen(job, rank);
     if (!seen.connected) continue;
@@ -62,7 +64,7 @@ void JobOrders::Act(const JobRecord& job) {
       dump.set_tier(ToProto(job.current.tier));
       dump.set_keep_running(job.current.keep_running);
       dump.set_others_follow(job.current.others_follow);
-      dump.set_together(DumpsTogether(job));
+      dump.set_together(together);
       // Once the image counts, a rank that has to be dumped again is not made to wait.
       if (job.state == JobState::kDumping) dump.set_notice_us(job.current.notice.count());
       // Of a row of small ones some are written whole.
@@ -111,7 +113,8 @@ void JobOrders::Act(const JobRecord& job) {
         break;
       case JobState::kDumping:
         if (const v1::DumpBarrier at = seen.report.barrier(); phase == v1::DUMPING) {
-          send = together && at != v1::BARRIER_NONE && at <= may_pass && !seen.report.runs_on();
+          send = at != v1::BARRIER_NONE && at <= may_pass && !seen.report.runs_on() &&
+                 (may_stop || at != v1::BARRIER_STOP);
           command.set_op(seen.report.op());
           command.mutable_pass_barrier()->set_barrier(at);
           break;

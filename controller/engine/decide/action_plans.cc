@@ -171,7 +171,8 @@ absl::StatusOr<ActionPlans::Effect> ActionPlans::PlanKill(const Caller& caller, 
   if (WaitsForItsNodes(job)) effect.withdrawn = job.id;
   if (!HoldsNodes(job.state)) {
     plan.done = clock_.Now();
-  } else if (move && cluster_.AreHeard(job)) {  // else nobody knows: it is being ended, or nobody is there to end it
+  } else if (move &&
+             cluster_.AreHeard(job)) {  // else nobody knows: it is being ended, or nobody is there to end it
     plan.done = clock_.Now() + job.spec.kill_grace;
     effect.gone = plan.done;
   }

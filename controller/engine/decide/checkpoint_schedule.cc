@@ -92,12 +92,13 @@ std::optional<ExpectedCost> CheckpointSchedule::CostOf(const JobRecord& job) con
 
 double CheckpointSchedule::BandwidthFor(const JobRecord& job) const {
   const double nodes = std::max<double>(1, static_cast<double>(state_.observed_nodes.size()));
+  const double share = TierBandwidth() / nodes;
   double sum = 0;
   for (const int rank : cluster_.LiveRanks(job)) {
     const auto observed = state_.observed_nodes.find(job.nodes[rank]);
     if (observed == state_.observed_nodes.end()) continue;
     const double own = FromProto(observed->second.heartbeat.shared()).dump.bytes_per_second;
-    sum += std::min(own, TierBandwidth() / nodes) * PartOfItsNode(job, observed->first, observed->second);
+    sum += std::min(own, share) * PartOfItsNode(job, observed->first, observed->second);
   }
   return policy_.checkpoint_bandwidth * sum;
 }
@@ -114,13 +115,14 @@ double CheckpointSchedule::PartOfItsNode(const JobRecord& job, const NodeId& nod
 }
 
 double CheckpointSchedule::TierBandwidth() const {
+  if (const double said = policy_.SharedBandwidth(0); said > 0) return said;
   const Time now = clock_.Now();
-  if (measured_ > 0 && now - measured_at_ < kMeasureAgain) return policy_.SharedBandwidth(measured_);
+  if (measured_ > 0 && now - measured_at_ < kMeasureAgain) return measured_;
   measured_at_ = now;
   measured_ = 0;
   for (const auto& [id, observed] : state_.observed_nodes)
     measured_ = std::max(measured_, FromProto(observed.heartbeat.shared()).dump.bytes_per_second);
-  return policy_.SharedBandwidth(measured_);
+  return measured_;
 }
 
 }  // namespace siding

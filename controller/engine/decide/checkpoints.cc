@@ -95,7 +95,7 @@ std::vector<JobId> Checkpoints::CheckpointOnSchedule() {
       break;
     }
     if (!Order(one)) continue;
-    under_way.Add(one.schedule.cost.written);
+    under_way.Add(schedule_.BytesOfNext(*one.job));
     ordered.push_back(one.job->id);
   }
   schedule_.NoteLate(held_back);
@@ -130,7 +130,7 @@ std::optional<Checkpoints::Due> Checkpoints::IfDue(const JobRecord& job) {
 
 bool Checkpoints::Order(const Due& due) {
   const JobRecord& job = *due.job;
-  // All ranks are stopped until the last one has answered.
+  // All ranks wait for the last one.
   if (!cluster_.AreHeard(job)) return false;
   JobMoved move;
   if (schedule_.ByImage(job)) {

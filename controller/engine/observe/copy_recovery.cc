@@ -21,8 +21,8 @@ constexpr Duration kItEnds = std::chrono::seconds(5);
 void CopyRecovery::NoteRestored() {
   const int64_t copied = recorder_.restored();
   if (copied != 0)
-    recorder_.Record(
-        JobId(), JournalRestored{copied, JobId(state_.last_job.value() + kSkippedNumbers), kMostOrdersSkipped});
+    recorder_.Record(JobId(), JournalRestored{copied, JobId(state_.last_job.value() + kSkippedNumbers),
+                                              kMostOrdersSkipped});
   // A controller that died before all agents were back waits for them again.
   const Time now = clock_.Now();
   if (now < state_.restored_at + kAllAreBack) startup_.caught_up_at = now + kAllAreBack;

@@ -107,6 +107,48 @@ TEST_F(DumpedTogetherTest, OnlyTheSecondFailureInARowIsHeldAgainstTheJob) {
   EXPECT_TRUE(Job(job_).methods_back_at.contains(Method::kCheckpoint));
 }
 
+TEST_F(DumpedTogetherTest, OneThatFailsBehindTheOthersIsNotDumpedAgainEither) {
+  cluster_.slow_behind = {"b"};
+  Begin();
+  ASSERT_EQ(State(job_), JobState::kDumping);
+  cluster_.Restart("b");
+  Settle();
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kDump), 2);
+  EXPECT_EQ(State(job_), JobState::kRunning);
+  EXPECT_EQ(Images(), 0u);
+}
+
+TEST_F(DumpedTogetherTest, NobodyIsStoppedForOneThatCannotBeTold) {
+  cluster_.slow_dump = {"a"};
+  Begin();
+  cluster_.Disconnect("b");
+  cluster_.ComeToBarrier("a", v1::BARRIER_STOP);
+  Settle();
+  EXPECT_EQ(Passed(), 0);
+  cluster_.Connect("b");
+  Settle(20);
+  EXPECT_EQ(Images(), 1u);
+}
+
+TEST_F(DumpedTogetherTest, NorIsTheOnlyRankThatIsLeft) {
+  StartController();
+  AddNodes({"a", "b"});
+  job_ = Submit(Batch(2));
+  Settle();
+  cluster_.Exit(job_, 1, 0);
+  Settle();
+  cluster_.slow_commit = {"a"};
+  ASSERT_TRUE(engine_->Checkpoint(kAda, job_, Tier::kShared).ok());
+  Settle();
+  ASSERT_EQ(State(job_), JobState::kCommitting);
+  cluster_.slow_commit = {};
+  cluster_.Restart("a");
+  Settle(5);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kDump), 1);
+  EXPECT_EQ(State(job_), JobState::kRunning);
+  EXPECT_EQ(Images(), 0u);
+}
+
 TEST_F(DumpedTogetherTest, AfterADeathOfAnAgentTheWholeIsGivenUp) {
   cluster_.slow_capture = {"b"};
   Begin();

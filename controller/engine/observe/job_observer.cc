@@ -296,10 +296,11 @@ bool JobObserver::ObserveFreeze(const JobRecord& job) {
   return all;
 }
 
-// A rank that has ended since the others were stopped is in the image of none, and was alive in theirs.
+// A rank that has ended since may be in no image, and was alive for those of the others.
 bool JobObserver::ObserveEndedRank(const JobRecord& job) {
   const auto checkpoint = state_.checkpoints.find(job.current.checkpoint);
-  if (!DumpsTogether(job) || checkpoint == state_.checkpoints.end() || checkpoint->second.exited == job.exited)
+  if (!DumpsTogether(job) || checkpoint == state_.checkpoints.end() ||
+      checkpoint->second.exited == job.exited)
     return false;
   recorder_.Move(job, Moved(JobEvent::kDumpFailed, "one of its ranks ended meanwhile"));
   return true;
@@ -323,8 +324,11 @@ bool JobObserver::ObserveDump(const JobRecord& job) {
       return true;
     }
     if (attempts >= 1 && together) {
-      const bool was_last = job.checkpoint_failures + 1 >= kDumpAttempts;
-      was_last ? DumpFailed(job, rank, why) : recorder_.Move(job, Moved(JobEvent::kDumpFailed, why));
+      if (job.checkpoint_failures + 1 >= kDumpAttempts) {
+        DumpFailed(job, rank, why);
+      } else {
+        recorder_.Move(job, Moved(JobEvent::kDumpFailed, why));
+      }
       return true;
     }
     if (attempts >= 1) NoteFailure(job, rank);

@@ -91,11 +91,10 @@ v1::DumpBarrier ClusterView::BarrierOf(const JobRecord& job) const {
   v1::DumpBarrier all = v1::BARRIER_RUN_ON;
   for (const int rank : LiveRanks(job)) {
     const v1::TaskReport& report = Seen(job, rank).report;
+    v1::DumpBarrier its = v1::BARRIER_NONE;
+    if (IsOfOrder(job, report.op()) && report.phase() == v1::DUMPING) its = report.barrier();
     // An agent that knows no barriers keeps it stopped until all is decided.
-    const bool is_whole = report.phase() == v1::PREPARED;
-    const bool is_dumped = is_whole || report.phase() == v1::DUMPING;
-    v1::DumpBarrier its = is_dumped && IsOfOrder(job, report.op()) ? report.barrier() : v1::BARRIER_NONE;
-    if (is_whole && IsOfOrder(job, report.op())) its = v1::BARRIER_RUN_ON;
+    if (IsOfOrder(job, report.op()) && report.phase() == v1::PREPARED) its = v1::BARRIER_RUN_ON;
     all = std::min(all, its);
   }
   return all;
@@ -122,7 +121,7 @@ CommitView ClusterView::CommitOf(const JobRecord& job) const {
     }
   }
   // Ranks that run on are not dumped one after another: their images would be of different moments.
-  const bool peers_run_on = stays && ranks.size() > 1 && behind;
+  const bool peers_run_on = stays && (ranks.size() > 1 || DumpsTogether(job)) && behind;
   view.failed = !view.has_left && (peers_run_on || view.attempts >= kCommitAttempts);
   if (view.failed && view.why.empty()) view.why = "the agent of a rank went away before its image counted";
   return view;

@@ -56,6 +56,7 @@ void HostedPod::Perform(const TaskActions& actions) {
   for (const TaskAction& action : actions) {
     switch (action.kind) {
       case TaskAction::kRecord:
+      case TaskAction::kRecordFirst:
       case TaskAction::kRecordStart:
       case TaskAction::kRecordDurably:
         Persist();

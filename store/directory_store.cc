@@ -123,13 +123,16 @@ class DirectoryStore final : public ImageStore {
     return layout_.root + "/restore/" + name;
   }
 
-  bool IsNear() const override { return disk().IsNear(layout_.root); }
+  bool IsOnDisk() const override { return store::IsOnDisk(layout_.root); }
 
   absl::StatusOr<UniqueFd> OpenScratch() const override {
-    // The sweep removes it if its maker dies between the two.
-    const std::string path = TrashPath(layout_);
+    // In a folder that the next sweep removes if its maker dies, or the file system keeps the file there,
+    // under another name, for as long as it is open.
+    const std::string folder = TrashPath(layout_), path = folder + "/scratch";
+    if (disk().MakeFolder(folder) != 0) return IoError(layout_, errno, "mkdir " + folder);
     UniqueFd file(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (!file.valid() || unlink(path.c_str()) != 0) return IoError(layout_, errno, "create " + path);
+    disk().RemoveFolder(folder);
     return file;
   }
 

@@ -51,6 +51,12 @@ class SystemDisk final : public Disk {
 // Of linux/magic.h, but for these.
 constexpr unsigned long kXfs = 0x58465342, kZfs = 0x2fc12fc1, kBcachefs = 0xca451a4e;
 
+// 0: not known.
+unsigned long TypeOf(const std::string& folder) {
+  struct statfs info = {};
+  return statfs(folder.c_str(), &info) == 0 ? static_cast<unsigned long>(info.f_type) : 0;
+}
+
 std::string ParentOf(const std::string& path) { return std::filesystem::path(path).parent_path().string(); }
 
 }  // namespace
@@ -62,15 +68,11 @@ Disk& RealDisk() {
   return disk;
 }
 
-bool IsOnThisMachine(const std::string& folder) {
-  struct statfs info = {};
-  if (statfs(folder.c_str(), &info) != 0) return false;
-  switch (static_cast<unsigned long>(info.f_type)) {
+bool IsOnDisk(const std::string& folder) {
+  switch (TypeOf(folder)) {
     case EXT4_SUPER_MAGIC:  // ext2 and ext3 have the same
     case BTRFS_SUPER_MAGIC:
     case F2FS_SUPER_MAGIC:
-    case OVERLAYFS_SUPER_MAGIC:  // its upper layer, where files are made, is never a network's
-    case TMPFS_MAGIC:
     case kXfs:
     case kZfs:
     case kBcachefs:
@@ -78,6 +80,12 @@ bool IsOnThisMachine(const std::string& folder) {
     default:
       return false;
   }
+}
+
+bool IsOnThisMachine(const std::string& folder) {
+  const unsigned long type = TypeOf(folder);
+  // The upper layer of an overlay, where files are made, is never a network's.
+  return type == TMPFS_MAGIC || type == OVERLAYFS_SUPER_MAGIC || IsOnDisk(folder);
 }
 
 absl::StatusOr<UniqueFd> OpenRegular(const std::string& path) {

@@ -49,6 +49,9 @@ Disk& RealDisk();
 // byte may go over a network, and to read a file again be as dear as to write it.
 bool IsOnThisMachine(const std::string& folder);
 
+// Not where that is a file system in memory, or may lie on one (overlay).
+bool IsOnDisk(const std::string& folder);
+
 // For reading. kDataLoss if it is a link, a pipe, a device or the like, which is not opened; kNotFound.
 absl::StatusOr<UniqueFd> OpenRegular(const std::string& path);
 

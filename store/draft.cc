@@ -6,12 +6,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <numeric>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "common/clock.h"
+#include "common/directory.h"
 #include "common/fault.h"
 #include "common/files.h"
 #include "common/status.h"
@@ -26,6 +29,21 @@ namespace {
 // More than there are cores to hash on, because most of a worker's time is the wait for the disk, and a
 // journaling file system settles several fdatasync calls with one commit.
 constexpr size_t kSealThreads = 4;
+
+// A file system over a network gives such names to files that were removed while they were open, and removes
+// them soon after that.
+bool IsHidden(const std::string& name) { return name[0] == '.'; }
+constexpr Duration kHiddenPatience = std::chrono::seconds(2);
+
+void AwaitNoneHidden(const std::string& folder) {
+  const auto end = std::chrono::steady_clock::now() + kHiddenPatience;
+  for (;;) {
+    const auto names = ListFolder(folder);
+    if (!names.ok() || std::none_of(names->begin(), names->end(), IsHidden)) return;
+    if (std::chrono::steady_clock::now() > end) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
 
 // Some file systems make no hard links, or none between folders.
 absl::StatusOr<bool> CanLink(const Layout& layout, const ImageKey& base, const std::string& draft) {
@@ -89,15 +107,14 @@ absl::StatusOr<std::vector<ImageFileEntry>> DirectoryDraft::ListFiles() const {
   std::error_code error;
   for (auto it = std::filesystem::directory_iterator(path(), error);
        !error && it != std::filesystem::directory_iterator(); it.increment(error)) {
+    const std::string name = it->path().filename();
+    if (IsHidden(name)) return absl::InternalError(it->path().string() + " is no file of an image");
     struct stat info = {};
     if (lstat(it->path().c_str(), &info) != 0) return IoError(layout_, errno, "stat " + it->path().string());
-    const std::string name = it->path().filename();
     if (!S_ISREG(info.st_mode)) {
       return absl::InternalError(
           absl::StrCat(it->path().string(), " is not a regular file; an image has only those"));
     }
-    // A network's file system gives such names to files that were removed while they were open.
-    if (name[0] == '.') return absl::InternalError(it->path().string() + " is no file of an image");
     if (name == kManifestName)
       return absl::InternalError(it->path().string() + " was not written by the store");
     files.push_back({name, Bytes{info.st_size}, ""});
@@ -151,6 +168,7 @@ absl::StatusOr<Manifest> DirectoryDraft::Seal(std::map<std::string, std::string>
   std::map<std::string, PartialHash> followed = follower_.Stop();
   Manifest manifest{key_, keys_ ? keys_->current().Id() : "", SystemClock().Now(), {}, std::move(metadata),
                     {}};
+  if (!near_) AwaitNoneHidden(path());
   SIDING_ASSIGN_OR_RETURN(manifest.files, ListFiles());
 
   // The largest first, so that no thread is left alone with it at the end.

@@ -66,6 +66,11 @@ TEST_F(SharingTest, OfFilesElsewhereNothingIsKnown) {
   EXPECT_FALSE(IsOnThisMachine("/no/such/folder"));
 }
 
+TEST_F(SharingTest, WhatIsInMemoryIsOnNoDisk) {
+  EXPECT_FALSE(IsOnDisk("/dev/shm"));
+  EXPECT_FALSE(IsOnDisk("/proc"));
+}
+
 class OverANetworkTest : public SharingTest {
  protected:
   OverANetworkTest() {

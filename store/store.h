@@ -80,7 +80,8 @@ class ImageDraft {
   // The image whose files may be shared; null: none was given, it has as many parents
   // as may be (store/parents.h), or this tier cannot.
   virtual const Manifest* base() const = 0;
-  // As ImageStore::IsNear(), when it was begun.
+  // Its files are on this machine: to read them again costs no more than to write as much. Else each byte may
+  // go over a network.
   virtual bool is_near() const = 0;
   // Makes a file of base() one of this draft as well, under that name. It is not hashed again: who shares a
   // file says that its bytes are still those of its checksum, and so has read it. An error leaves nothing.
@@ -125,9 +126,8 @@ class ImageStore {
   // Where a whole image can be made of one that shares pages with others, while it is restored: beside the
   // images, since there is room for such files. The caller makes and removes it.
   virtual std::string RestoreFolder(const std::string& name) const = 0;
-  // Its files are on this machine: to read them again costs no more than to write as much. Else each byte may
-  // go over a network.
-  virtual bool IsNear() const = 0;
+  // Its files are on a disk of this machine, and not in memory, so that much may be put there for a while.
+  virtual bool IsOnDisk() const = 0;
   // A file without a name, on this tier: it is gone when it is closed.
   virtual absl::StatusOr<UniqueFd> OpenScratch() const = 0;
   virtual absl::StatusOr<std::vector<ImageKey>> List() const = 0;

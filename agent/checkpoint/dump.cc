@@ -47,6 +47,8 @@ constexpr Duration kEndPatience = std::chrono::seconds(10);
 constexpr Duration kUntracedPatience = std::chrono::seconds(10);
 // What is written while other ranks are waited for is copied so often, so that little is left for the stop.
 constexpr Duration kCopyAgainAfter = std::chrono::seconds(1);
+// What was found of a job's connections before it was stopped counts for so long.
+constexpr Duration kConnectionsAreKnown = std::chrono::seconds(2);
 // A rank stands still for others for so long, or as long as it is expected to take to write all of it.
 constexpr Duration kMostStill = std::chrono::seconds(30);
 // Before the next try, where what stood in the way passes by itself: a server that is busy accepts what waits
@@ -179,11 +181,11 @@ absl::Status DumpOnce::Begin() {
   return tracked_->Begin();
 }
 
-// For half of the job's memory, and no more is copied there.
+// For half of the job's memory, and no more is copied there; others have their share of it, too.
 const ImageStore& DumpOnce::Scratch() const {
   if (draft_->is_near() || draft_->base() == nullptr || plan_.near_store == nullptr) return store_;
   const Bytes most = draft_->base()->TotalSize();
-  return plan_.near_store->IsNear() && plan_.near_store->FreeSpace().value_or(Bytes{}) > most
+  return plan_.near_store->IsOnDisk() && plan_.near_store->FreeSpace().value_or(Bytes{}) > most + most
              ? *plan_.near_store
              : store_;
 }
@@ -214,13 +216,15 @@ CriuDump DumpOnce::ForCriu() {
   };
   // What comes later comes from outside, to a job that is away, as after the dump. They may read it at the
   // next try.
-  dump.on_stopped = [this, stays_inside = dump.skip_network_lock] {
+  const auto asked = Steady::now();
+  dump.on_stopped = [this, asked, stays_inside = dump.skip_network_lock] {
     stopped_ = Steady::now();
     const std::string queued = FindQueued(plan_.init);
     if (!queued.empty()) return PassingError(queued);
-    // It may have run for a while since that was asked.
-    return (tracked_ || plan_.together) && stays_inside && !ConnectionsStayInside(plan_.init)
-               ? PassingError("it has connected to outside just now")
+    // It takes a while to ask that, and is not asked again unless the processes have run for long since.
+    const bool is_old = Steady::now() - asked > kConnectionsAreKnown;
+    return is_old && stays_inside && !ConnectionsStayInside(plan_.init)
+               ? PassingError("its connections have changed just now")
                : absl::OkStatus();
   };
   return dump;
@@ -253,7 +257,9 @@ absl::Status DumpOnce::AwaitRunOn(const StillHeld& held) {
   if (!plan_.together) return absl::OkStatus();
   others_may_run_ = true;
   SIDING_RETURN_IF_ERROR(observer_.OnBarrier(DumpBarrier::kRunOn));
-  const auto most = std::max<Steady::duration>(kMostStill, PartOfWhatIsLeft(3) - Steady::now());
+  const auto until = PartOfWhatIsLeft(3);
+  Steady::duration most = kMostStill;
+  if (until != Steady::time_point::max()) most = std::max(most, until - Steady::now());
   SIDING_ASSIGN_OR_RETURN(
       const bool all,
       observer_.MayPass(DumpBarrier::kRunOn, std::chrono::duration_cast<Duration>(most), held));

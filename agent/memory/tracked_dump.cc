@@ -411,7 +411,7 @@ absl::Status TrackedDump::WriteMemory(LeftOutMemory& memory, const SharingLimits
           rest));
     }
   }
-  SIDING_RETURN_IF_ERROR(CompareSample(memory));
+  SIDING_RETURN_IF_ERROR(CompareSample(memory, limits));
   if (rest.pagemap().runs.size() + memory.parents.runs() > limits.most_runs)
     return absl::OutOfRangeError("what has changed is scattered");
   SIDING_RETURN_IF_ERROR(rest.Finish());
@@ -437,7 +437,7 @@ absl::Status TrackedDump::Read(const LeftOutMemory& memory, const SourcedPages& 
   return absl::InternalError("no such source");
 }
 
-absl::Status TrackedDump::CompareSample(const LeftOutMemory& memory) const {
+absl::Status TrackedDump::CompareSample(const LeftOutMemory& memory, const SharingLimits& limits) const {
   std::string now(PageSize(), '\0'), then = now;
   uint64_t at = memory.sample_at;
   for (const SourcedPages& page : memory.sample) {
@@ -447,7 +447,7 @@ absl::Status TrackedDump::CompareSample(const LeftOutMemory& memory) const {
     // Of zeros: the process had given it away (MADV_FREE), and the kernel has taken it meanwhile.
     if (now == then || now.find_first_not_of('\0') == std::string::npos) continue;
     // Over a network the base may not have been read.
-    SIDING_RETURN_IF_ERROR(memory.parents.Verify({}));
+    SIDING_RETURN_IF_ERROR(memory.parents.Verify({limits.stop}));
     return absl::InternalError(absl::StrCat("a page at ", absl::Hex(page.address), " of ", memory.name,
                                             " has changed, and the kernel says that it has not"));
   }

@@ -117,7 +117,7 @@ class TrackedDump {
   absl::Status WriteMemory(LeftOutMemory& memory, const SharingLimits& limits, Written& written) const;
   absl::Status Read(const LeftOutMemory& memory, const SourcedPages& pages, uint64_t from, uint64_t bytes,
                     char* to) const;
-  absl::Status CompareSample(const LeftOutMemory& memory) const;
+  absl::Status CompareSample(const LeftOutMemory& memory, const SharingLimits& limits) const;
   absl::Status CheckNothingIsMissing(const std::set<std::string>& whole) const;
   // A failure that says that tracking does not work here is the last of this task.
   absl::Status Judge(absl::Status status);

@@ -102,7 +102,8 @@ class Uniting {
   absl::Status Take(const std::string& name) const {
     const std::string from = image_ + "/" + name, to = folder_ + "/" + name;
     if (link(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
-    return errno == EXDEV ? Copy(name) : ErrnoError(errno, "link " + from + " to " + to);
+    const bool makes_none = errno == EXDEV || errno == EPERM || errno == EOPNOTSUPP || errno == EMLINK;
+    return makes_none ? Copy(name) : ErrnoError(errno, "link " + from + " to " + to);
   }
 
   absl::Status Copy(const std::string& name) const {

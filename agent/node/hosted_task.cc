@@ -263,13 +263,18 @@ absl::Status HostedTask::Dumper::OnBarrier(DumpBarrier barrier) {
   SIDING_RETURN_IF_ERROR(
       FaultAtCriu<"agent.dump.barrier: one of several ranks is at a barrier, nobody has been told">());
   MutexLock lock(task_.mutex_);
+  // Not even a heartbeat says it before it is recorded.
+  if (barrier == DumpBarrier::kRunOn) SIDING_RETURN_IF_ERROR(task_.Observe(task::Captured{}));
   return task_.Observe(task::AtBarrier{ToProto(barrier)});
 }
 
 absl::StatusOr<bool> HostedTask::Dumper::MayPass(DumpBarrier barrier, Duration most, const StillHeld& held) {
   MutexLock lock(task_.mutex_);
   const auto begun = Steady::now();
-  auto passed = Await([&] { return task_.machine_.may_pass() >= ToProto(barrier); }, most, held);
+  const auto all_have = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(task_.mutex_) {
+    return task_.machine_.may_pass() >= ToProto(barrier);
+  };
+  auto passed = Await(all_have, most, held);
   waited_ += Steady::now() - begun;
   return passed;
 }
@@ -295,7 +300,9 @@ absl::Status HostedTask::Dumper::OnPrepared(const Manifest& manifest, const Stil
   SIDING_RETURN_IF_ERROR(
       FaultAtCriu<"agent.dump.waiting: whether the image is to count is about to be asked, without locks">());
   lock.Lock();
-  const auto committed = [&] { return task_.machine_.decision() == Decision::kCommit; };
+  const auto committed = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(task_.mutex_) {
+    return task_.machine_.decision() == Decision::kCommit;
+  };
   return Await(committed, Duration::max(), held).status();
 }
 

@@ -99,9 +99,10 @@ class Task final : public HostedTask {
   // Ends all processes; returns when they are gone, or false when the agent is stopping.
   bool EndAll() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status PrepareImage(const v1::ToAgent& command, agent::ShimRequest& request, bool& damaged);
-  const ImageStore& StoreToUniteIn(const Manifest& manifest, const ImageStore& store) const;
   absl::StatusOr<std::string> Unite(const Manifest& manifest, const std::string& folder,
                                     const ImageStore& store) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::string> UniteIn(const ImageStore& where, const Manifest& manifest,
+                                      const std::string& folder) ABSL_LOCKS_EXCLUDED(mutex_);
   void StartFromBeginning(const v1::ToAgent& command, const absl::Status& why);
   absl::Status RememberImage(const Manifest& manifest);
   void SetBegunIn(const std::string& cluster) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -20,6 +20,7 @@
 #include "common/message_limits.h"
 #include "common/status.h"
 #include "spdlog/spdlog.h"
+#include "store/disk.h"
 #include "store/parents.h"
 
 namespace siding {
@@ -186,30 +187,39 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
   return absl::OkStatus();
 }
 
-// Over a network each byte would go there, and come back.
-const ImageStore& Task::StoreToUniteIn(const Manifest& manifest, const ImageStore& store) const {
-  const auto local = host_.Store(v1::LOCAL);
-  const bool has_room = local.ok() && (*local)->FreeSpace().value_or(Bytes{}) > manifest.TotalSize();
-  return !store.IsNear() && has_room && (*local)->IsNear() ? **local : store;
-}
-
-// The folder for CRIU. It is remembered before it is made: this agent may die. No error says that somebody
-// may not, or that something was not found: that would be said of what is outside of the image.
+// The folder for CRIU. No error says that somebody may not, or that something was not found: that would be
+// said of what is outside of the image.
 absl::StatusOr<std::string> Task::Unite(const Manifest& manifest, const std::string& folder,
                                         const ImageStore& store) {
   if (store::ParentsOf(manifest) == 0) return folder;
-  const std::string united = StoreToUniteIn(manifest, store).RestoreFolder(outside_);
+  // Over a network each byte would go there, and come back. Where the local tier does not take it after all,
+  // as when others are restored at the same time, there is room beside the image.
+  const auto local = host_.Store(v1::LOCAL);
+  const Bytes size = manifest.TotalSize();
+  const bool rather_local = !store::IsOnThisMachine(folder) && local.ok() && (*local)->IsOnDisk() &&
+                            (*local)->FreeSpace().value_or(Bytes{}) > size + size;
+  absl::StatusOr<std::string> united = UniteIn(rather_local ? **local : store, manifest, folder);
+  if (rather_local && !united.ok() && !absl::IsDataLoss(united.status()) && !Interrupted())
+    united = UniteIn(store, manifest, folder);
+  if (united.ok()) return united;
+  const std::string why = absl::StrCat("checkpoint ", manifest.key.checkpoint.value(), ": ",
+                                       std::string(united.status().message()));
+  return absl::IsDataLoss(united.status()) ? absl::DataLossError(why) : absl::InternalError(why);
+}
+
+// It is remembered before it is made: this agent may die.
+absl::StatusOr<std::string> Task::UniteIn(const ImageStore& where, const Manifest& manifest,
+                                          const std::string& folder) {
+  const std::string united = where.RestoreFolder(outside_);
   {
     MutexLock lock(mutex_);
     record_.set_united(united);
     SIDING_RETURN_IF_ERROR(PersistDurably());
   }
-  absl::Status status = UnitePages(manifest, folder, united, [this] { return Interrupted(); });
-  if (status.ok()) status = FaultAt<"agent.restore.united: an image has been made whole for its restore">();
-  if (status.ok()) return united;
-  const std::string why =
-      absl::StrCat("checkpoint ", manifest.key.checkpoint.value(), ": ", std::string(status.message()));
-  return absl::IsDataLoss(status) ? absl::DataLossError(why) : absl::InternalError(why);
+  SIDING_RETURN_IF_ERROR(UnitePages(manifest, folder, united, [this] { return Interrupted(); }));
+  SIDING_RETURN_IF_ERROR(FaultAt<"agent.restore.united: an image has been made whole for its restore">());
+  spdlog::info("task {}: its image is made whole in {}", name_, united);
+  return united;
 }
 
 // For the shim, whatever comes of the start; and before anything has the names that the image knows.

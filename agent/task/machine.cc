@@ -318,13 +318,17 @@ TaskActions TaskMachine::On(const task::ResumeEnded& seen) {
   return Report();
 }
 
-// From the last one on its peers may run on, so no agent dumps it again for that checkpoint.
+// From then on its peers may run on, so no agent dumps it again for that checkpoint.
+TaskActions TaskMachine::On(const task::Captured&) {
+  if (phase() != v1::DUMPING) return {};
+  record_.mutable_dump()->set_met(true);
+  return Only(TaskAction::kRecordFirst);
+}
+
 TaskActions TaskMachine::On(const task::AtBarrier& seen) {
   if (phase() != v1::DUMPING || !current_.dump().together()) return {};
   record_.mutable_report()->set_barrier(seen.barrier);
-  if (seen.barrier != v1::BARRIER_RUN_ON) return Only(TaskAction::kSend);
-  record_.mutable_dump()->set_met(true);
-  return Only(TaskAction::kRecordFirst) + Only(TaskAction::kSend);
+  return Only(TaskAction::kSend);
 }
 
 TaskActions TaskMachine::On(const task::RunsOn& seen) {

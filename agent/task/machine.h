@@ -74,7 +74,7 @@ struct TaskAction {
   enum Kind {
     kRecord,         // write the record; an error is logged only
     kRecordStart,    // write the record; after an error observe StartNotRecorded and drop the rest
-    kRecordFirst,    // write the record; after an error drop the rest
+    kRecordFirst,    // write the record; an error is the caller's
     kRecordDurably,  // write the record, so that it survives a power cut
     kSend,           // send the report
     kReleaseGpus,    // the task does not need its GPUs any more
@@ -111,7 +111,8 @@ struct SuspendEnded {
 struct ResumeEnded {
   std::string error;
 };
-struct AtBarrier {  // and waits there, once that is recorded
+struct Captured {};  // it is about to come to the last barrier
+struct AtBarrier {   // and waits there
   v1::DumpBarrier barrier;
 };
 struct RunsOn {  // its image is finished behind it
@@ -166,10 +167,10 @@ struct AdoptEnded {
 
 using TaskObservation =
     std::variant<task::StartNotRecorded, task::StartsOver, task::Started, task::StartFailed,
-                 task::SuspendEnded, task::ResumeEnded, task::AtBarrier, task::RunsOn, task::Prepared,
-                 task::Committing, task::CommitNotRecorded, task::Committed, task::DumpEnded, task::SaveTold,
-                 task::SaveNotTold, task::SaveEnded, task::KillBegun, task::ShimEnded, task::AgentStops,
-                 task::WorkDone, task::Ended, task::FoundAgain, task::AdoptEnded>;
+                 task::SuspendEnded, task::ResumeEnded, task::Captured, task::AtBarrier, task::RunsOn,
+                 task::Prepared, task::Committing, task::CommitNotRecorded, task::Committed, task::DumpEnded,
+                 task::SaveTold, task::SaveNotTold, task::SaveEnded, task::KillBegun, task::ShimEnded,
+                 task::AgentStops, task::WorkDone, task::Ended, task::FoundAgain, task::AdoptEnded>;
 
 class TaskMachine {
  public:
@@ -213,6 +214,7 @@ class TaskMachine {
   TaskActions On(const task::StartFailed& seen);
   TaskActions On(const task::SuspendEnded& seen);
   TaskActions On(const task::ResumeEnded& seen);
+  TaskActions On(const task::Captured& seen);
   TaskActions On(const task::AtBarrier& seen);
   TaskActions On(const task::RunsOn& seen);
   TaskActions On(const task::Prepared& seen);

@@ -271,11 +271,13 @@ TEST_F(DumpedTogetherTest, TheNextDumpStopsAtBarriersAgain) {
 }
 
 TEST_F(DumpedTogetherTest, ThatItHasComeToTheLastOneIsRecordedBeforeItIsSaid) {
-  EXPECT_THAT(Kinds(See(task::AtBarrier{v1::BARRIER_RUN_ON})), ElementsAre(A::kRecordFirst, A::kSend));
+  EXPECT_THAT(Kinds(See(task::Captured{})), ElementsAre(A::kRecordFirst));
+  EXPECT_EQ(report().barrier(), v1::BARRIER_NONE);
+  EXPECT_THAT(Kinds(See(task::AtBarrier{v1::BARRIER_RUN_ON})), ElementsAre(A::kSend));
 }
 
 TEST_F(DumpedTogetherTest, AfterThatItIsNotDumpedAgainForThatCheckpoint) {
-  See(task::AtBarrier{v1::BARRIER_RUN_ON});
+  See(task::Captured{});
   See(task::DumpEnded{false, false, "called off"});
   See(task::WorkDone{});
   v1::ToAgent again = Dump(3, true);
@@ -745,6 +747,7 @@ std::vector<TaskObservation> AllObservations() {
           task::SuspendEnded{false, "e"},
           task::ResumeEnded{""},
           task::ResumeEnded{"e"},
+          task::Captured{},
           task::AtBarrier{v1::BARRIER_STOP},
           task::AtBarrier{v1::BARRIER_RUN_ON},
           task::RunsOn{1ms},

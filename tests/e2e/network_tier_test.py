@@ -34,8 +34,10 @@ class NetworkTier(ClusterCase):
         return cluster
 
     def unmount(self, folder):
-        subprocess.run(["umount", "--lazy", folder], check=True)
+        subprocess.run(["umount", "--lazy", folder], check=False)
+        self.mount.kill()  # what is mounted in another namespace would keep it
         self.mount.wait()
+        shutil.rmtree(folder.parent, ignore_errors=True)
 
     def submit_table(self, *options, words=()):
         gate = self.new_gate()
@@ -56,6 +58,12 @@ class NetworkTier(ClusterCase):
         self.cluster.start_machine("machine1")
         self.cluster.wait_event(job, "restored")
 
+    def scratch(self):
+        """Where much may be put for a while: the local tier, if it is on a disk."""
+        local = self.cluster.dir / "machine1" / "store"
+        kind = subprocess.run(["stat", "-f", "-c", "%T", local], capture_output=True, text=True, check=True).stdout.strip()
+        return self.cluster.shared if kind in ("tmpfs", "overlayfs") else local
+
     def test_images_of_a_job_that_is_tracked_have_only_what_is_new(self):
         job = self.submit_table("--checkpoint-interval", "1s")
         self.wait_for_images(job, 4)
@@ -63,6 +71,9 @@ class NetworkTier(ClusterCase):
         self.assertLess(int(made["new_bytes"]) * 2, MIB << 20)
         self.assertTrue(self.cluster.ctl("checkpoints", "verify", made["id"])["good"])
         self.lose_the_machine(job)
+        log = (self.cluster.logs / "agent-machine1.log").read_text()
+        self.assertIn(f"its image is made whole in {self.scratch()}/restore/", log)
+        wait_for("nothing to be left of that", lambda: not list(self.scratch().glob("restore/*")))
         self.wait_for_images(job, len(self.events(job, "continued")) + 4)
         self.assert_counted(job)
 

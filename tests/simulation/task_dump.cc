@@ -38,6 +38,7 @@ bool Task::FinishesBehind(const v1::Dump& dump) const {
 
 void Task::Meet(v1::DumpBarrier barrier, const v1::ToAgent& command, Step then) {
   if (!FinishesBehind(command.dump()) || !command.dump().together()) return then();
+  if (barrier == v1::BARRIER_RUN_ON) Observe(task::Captured{});
   Observe(task::AtBarrier{barrier});
   const auto may_pass = [this, barrier] { return machine_.may_pass() >= barrier; };
   Wait(

@@ -65,7 +65,15 @@ void CheckDoor(const page::HttpRequest& request) {
   }
   fuzz::Expect(stopped->status == 303 || (stopped->status >= 400 && stopped->status < 500), "it says why");
   if (stopped->body == nullptr) return;
-  fuzz::Expect(!absl::StrContains(*stopped->body, door.OrderToken()), "no secret is told");
+  // The fuzzer sees what is compared, so in the end it asks with the secret itself, and may get its own words
+  // back.
+  const auto has_secret = [&](const auto& field) {
+    return absl::StrContains(field.second, door.OrderToken());
+  };
+  const bool knows_it = std::any_of(request.headers.begin(), request.headers.end(), has_secret) ||
+                        std::any_of(request.query.begin(), request.query.end(), has_secret) ||
+                        absl::StrContains(request.path, door.OrderToken());
+  fuzz::Expect(knows_it || !absl::StrContains(*stopped->body, door.OrderToken()), "no secret is told");
 }
 
 void CheckQuestion(const page::HttpRequest& request) {

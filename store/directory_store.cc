@@ -13,6 +13,7 @@
 #include "common/status.h"
 #include "store/checksum.h"
 #include "store/cipher.h"
+#include "store/copy.h"
 #include "store/disk.h"
 #include "store/draft.h"
 #include "store/layout.h"
@@ -63,6 +64,27 @@ class DirectoryStore final : public ImageStore {
     return DirectoryDraft::Begin(layout_, encryption_, key, base);
   }
 
+  absl::StatusOr<Bytes> CopyFrom(const ImageStore& source, const ImageKey& key,
+                                 const CopyOptions& options) override {
+    SIDING_RETURN_IF_ERROR(CheckTier(layout_, tier_));
+    SIDING_ASSIGN_OR_RETURN(const bool is_here, IsHere(key, options));
+    if (is_here) return Bytes{0};
+    SIDING_ASSIGN_OR_RETURN(Manifest manifest, source.Read(key));
+    SIDING_RETURN_IF_ERROR(CheckDigest(manifest, options.digest));
+    if (encryption_.keys && manifest.encryption_key.empty())
+      return absl::FailedPreconditionError("image " + Describe(key) +
+                                           " was made before images were encrypted, and is not copied");
+    SIDING_ASSIGN_OR_RETURN(const std::string folder, source.Path(key));
+    const std::string file = absl::StrCat(folder, "/", kManifestName);
+    SIDING_ASSIGN_OR_RETURN(const UniqueFd opened, OpenRegular(file));
+    SIDING_ASSIGN_OR_RETURN(std::string text, ReadAll(opened, file, kLongestManifest + 1));
+    if (DigestOf(text) != manifest.digest) return absl::UnavailableError(file + " has just been replaced");
+    const auto written = CopyImage(layout_, {folder, std::move(text), std::move(manifest)}, options);
+    // A file that is missing because its tier is away is not lost.
+    if (absl::IsDataLoss(written.status())) SIDING_RETURN_IF_ERROR(source.Read(key).status());
+    return written;
+  }
+
   absl::StatusOr<std::string> Path(const ImageKey& key) const override {
     SIDING_RETURN_IF_ERROR(CheckKey(key));
     const std::string path = layout_.ImageFolder(key);
@@ -91,11 +113,7 @@ class DirectoryStore final : public ImageStore {
 
   absl::StatusOr<Manifest> Verify(const ImageKey& key, const VerifyOptions& options) const override {
     SIDING_ASSIGN_OR_RETURN(Manifest manifest, Read(key));
-    if (!options.digest.empty() && manifest.digest != options.digest) {
-      return absl::DataLossError(absl::StrCat("image ", Describe(key),
-                                              " has been replaced: the digest of its manifest is ",
-                                              manifest.digest, ", expected ", options.digest));
-    }
+    SIDING_RETURN_IF_ERROR(CheckDigest(manifest, options.digest));
     const absl::Status good = VerifyFolder(layout_.ImageFolder(key), manifest, options);
     if (!good.ok()) return ThoughTierIsThere(good);
     return manifest;
@@ -208,6 +226,30 @@ class DirectoryStore final : public ImageStore {
   }
 
  private:
+  static absl::Status CheckDigest(const Manifest& manifest, const std::string& expected) {
+    if (expected.empty() || manifest.digest == expected) return absl::OkStatus();
+    return absl::DataLossError(absl::StrCat("image ", Describe(manifest.key),
+                                            " has been replaced: the digest of its manifest is ",
+                                            manifest.digest, ", expected ", expected));
+  }
+
+  // And good, and durable: whoever put it in its place may have died before that was known. One that is
+  // damaged is set aside.
+  absl::StatusOr<bool> IsHere(const ImageKey& key, const CopyOptions& options) {
+    const auto going_on = [&](Bytes) { return !options.progress || options.progress(Bytes{0}, Bytes{0}); };
+    const auto good = Verify(key, {.progress = going_on, .digest = options.digest});
+    if (absl::IsNotFound(good.status())) return false;
+    if (absl::IsDataLoss(good.status())) {
+      SIDING_RETURN_IF_ERROR(Quarantine(key));
+      return false;
+    }
+    SIDING_RETURN_IF_ERROR(good.status());
+    for (const std::string& folder :
+         {layout_.CheckpointFolder(key.checkpoint), layout_.Images(), layout_.Staging()})
+      SIDING_RETURN_IF_ERROR(IoError(layout_, SyncFolder(disk(), folder)));
+    return true;
+  }
+
   // kDataLoss if something else lies where the checkpoint's folder belongs: a link would lead out of the
   // tier.
   absl::Status CheckParent(const ImageKey& key) const {

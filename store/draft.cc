@@ -20,6 +20,7 @@
 #include "common/status.h"
 #include "store/checksum.h"
 #include "store/cipher.h"
+#include "store/commit.h"
 #include "store/manifest.h"
 #include "store/parents.h"
 
@@ -205,44 +206,13 @@ absl::StatusOr<Manifest> DirectoryDraft::Seal(std::map<std::string, std::string>
   return manifest;
 }
 
-absl::Status DirectoryDraft::MoveIntoPlace() {
-  Disk& disk = *layout_.disk;
-  const std::string parent = layout_.CheckpointFolder(key_.checkpoint);
-  const std::string target = layout_.ImageFolder(key_);
-  const std::string& draft = folder_->path();
-  for (;;) {
-    if (disk.MakeFolder(parent) != 0 && errno != EEXIST) return IoError(layout_, errno, "mkdir " + parent);
-    if (disk.Rename(draft, target) == 0) return absl::OkStatus();
-    const int error = errno;
-    if (error == ENOENT && access(draft.c_str(), F_OK) == 0) continue;  // Delete() has just removed `parent`
-    disk.RemoveFolder(parent);                                          // only if it is empty
-    if (error == EEXIST || error == ENOTEMPTY) {
-      return absl::AlreadyExistsError("image " + Describe(key_) + " exists already in " + layout_.root);
-    }
-    return IoError(layout_, error, "rename " + draft + " to " + target);
-  }
-}
-
 absl::Status DirectoryDraft::Commit() {
   if (phase_ != kSealed) {
     return absl::FailedPreconditionError(absl::StrCat(
         "image ", Describe(key_), " is ", phase_ == kCommitted ? "committed already" : "not sealed"));
   }
-  SIDING_RETURN_IF_ERROR(FaultAt<"store.commit: a draft is about to be moved into its place">());
-  SIDING_RETURN_IF_ERROR(MoveIntoPlace());
-  Disk& disk = *layout_.disk;
-  const std::string parent = layout_.CheckpointFolder(key_.checkpoint);
-  const absl::Status moved = FaultAt<"store.moved: an image is in its place, which may not be durable">();
-  for (const std::string& folder : {parent, layout_.Images(), layout_.Staging()}) {
-    const absl::Status synced = moved.ok() ? SyncFolder(disk, folder) : moved;
-    if (synced.ok()) continue;
-    // Not durable, so it must not be visible.
-    if (disk.Rename(layout_.ImageFolder(key_), folder_->path()) == 0) disk.RemoveFolder(parent);
-    return IoError(layout_, synced);
-  }
-  folder_->MovedAway();
+  SIDING_RETURN_IF_ERROR(CommitImage(layout_, key_, *folder_));
   phase_ = kCommitted;
-  FaultHere<"store.committed: an image is in its place, durably">();
   return absl::OkStatus();
 }
 

@@ -49,7 +49,6 @@ class DirectoryDraft final : public ImageDraft {
   absl::Status CheckShared(const std::string& name) const;
   absl::Status FinishFile(ImageFileEntry& file, PartialHash* known, const std::function<bool()>& stop) const;
   absl::Status EncryptFile(ImageFileEntry& file) const;
-  absl::Status MoveIntoPlace();
 
   const Layout layout_;
   const std::shared_ptr<const KeyRing> keys_;  // null: it is not encrypted

@@ -124,6 +124,23 @@ TEST_F(PowerCutTest, ImageThatSharesPages) {
   });
 }
 
+TEST_F(PowerCutTest, ImageThatIsCopiedFromAnotherTier) {
+  const auto source = OpenDirectoryStore(folder_ + "/source").value();
+  Put(RealDisk(), *source, kLater);
+  PutBefore({kKey});
+  RecordingDisk disk(world_);
+  const auto store = OpenDirectoryStore(world_ + "/store", {.disk = &disk}).value();
+  const Manifest base = store->Read(kKey).value();  // with the same pages
+  ASSERT_TRUE(store->CopyFrom(*source, kLater, {.base = &base}).ok());
+  const size_t done = disk.operations() - 1;
+  CutEverywhere(disk, [&](size_t n, const std::vector<ImageKey>& keys) {
+    EXPECT_THAT(keys, Contains(kKey));
+    if (n >= done) {
+      EXPECT_THAT(keys, Contains(kLater));
+    }
+  });
+}
+
 TEST_F(PowerCutTest, DeletionOfWhatAnotherImageShares) {
   PutBefore({kKey});
   PutSharing(RealDisk(), *OpenDirectoryStore(world_ + "/store").value(), kLater);

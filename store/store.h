@@ -107,6 +107,17 @@ struct VerifyOptions {
   std::string digest;
 };
 
+struct CopyOptions {
+  std::string digest;              // as of VerifyOptions
+  const Manifest* base = nullptr;  // of the tier that is copied to: files that are the same are linked to it
+  // Such files are read and compared with their checksums before. So they are anyway where that costs no more
+  // than to copy them (ImageDraft::is_near()).
+  bool reads_base = false;
+  // Gets what has been written so far, and all that is to be (0 and 0: what is there already is being read);
+  // false ends it, with kCancelled. May be empty. Called from one thread at a time; it may block.
+  std::function<bool(Bytes, Bytes)> progress;
+};
+
 class ImageStore {
  public:
   virtual ~ImageStore() = default;
@@ -117,6 +128,12 @@ class ImageStore {
   virtual absl::StatusOr<Manifest> Read(const ImageKey& key) const = 0;
   // Reads everything back and compares.
   virtual absl::StatusOr<Manifest> Verify(const ImageKey& key, const VerifyOptions& options = {}) const = 0;
+  // Makes the image of another tier one of this, with the same manifest, digest included. What is written is
+  // compared with its checksums: kDataLoss if the other tier's is damaged. If it is here already, that is
+  // read back: OK if it is good, else it is set aside, and the image copied. Returns how much was written;
+  // the rest is linked.
+  virtual absl::StatusOr<Bytes> CopyFrom(const ImageStore& source, const ImageKey& key,
+                                         const CopyOptions& options) = 0;
   // The folder of a visible image.
   virtual absl::StatusOr<std::string> Path(const ImageKey& key) const = 0;
   // The folder of its files as they were written: that of Path(), or if they are encrypted `folder`, which is

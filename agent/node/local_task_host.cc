@@ -20,6 +20,7 @@
 #include "agent/checkpoint/packet_tables.h"
 #include "agent/gpu/probe.h"
 #include "agent/node/context.h"
+#include "agent/node/image_copies.h"
 #include "agent/node/pod_task.h"
 #include "agent/node/self_check.h"
 #include "agent/node/task.h"
@@ -159,6 +160,14 @@ class LocalTaskHost final : public TaskHost {
       case v1::ToAgent::kVerify:
         work_queue_.Add([this, command] { Verify(command); });
         return;
+      case v1::ToAgent::kCopy:
+        return copies_.Order(command.copy(), [this, command](const absl::Status& made) {
+          const v1::CopyCheckpoint& order = command.copy();
+          if (made.ok()) scrubber_->Forget(v1::SHARED, {CheckpointId(order.checkpoint()), order.rank()});
+          v1::FromAgent message;
+          Result(message, command, made);
+          host_.sink.Send(std::move(message));
+        });
       case v1::ToAgent::kDelete:
         deletions_.Add([this, command] { Delete(command); });
         return;
@@ -247,6 +256,8 @@ class LocalTaskHost final : public TaskHost {
     *heartbeat.mutable_gpu() = host_.rates->Get(Medium::kGpu);
     for (v1::DamagedImage& image : scrubber_->Damaged()) *heartbeat.add_damaged() = std::move(image);
     heartbeat.set_scrubbed_bytes(scrubber_->read().value);
+    for (v1::ImageCopy& copy : copies_.UnderWay()) *heartbeat.add_copies() = std::move(copy);
+    heartbeat.set_copied_bytes(copies_.written().value);
     if (const auto ends = certificate_->Look()) heartbeat.set_certificate_ends_us(ToMicros(*ends));
     ProbeGpus();
     for (v1::TaskReport& report : Reports()) *heartbeat.add_tasks() = std::move(report);
@@ -569,12 +580,19 @@ class LocalTaskHost final : public TaskHost {
 
   void Delete(const v1::ToAgent& command) {
     const v1::DeleteCheckpoint& order = command.delete_();
-    const auto store = host_.Store(order.tier());
-    const absl::Status status =
-        store.ok() ? (*store)->Delete({CheckpointId(order.checkpoint()), order.rank()}) : store.status();
+    const ImageKey key{CheckpointId(order.checkpoint()), order.rank()};
+    absl::Status status = copies_.CallOff(key);
+    if (status.ok()) status = DeleteFrom(order.tier(), key);
+    if (status.ok() && order.copy_too() && !host_.options.shared_dir.empty())
+      status = DeleteFrom(v1::SHARED, key);
     v1::FromAgent message;
     Result(message, command, status);
     host_.sink.Send(std::move(message));
+  }
+
+  absl::Status DeleteFrom(v1::Tier tier, const ImageKey& key) {
+    SIDING_ASSIGN_OR_RETURN(ImageStore* const store, host_.Store(tier));
+    return store->Delete(key);
   }
 
   static v1::OpResult& Result(v1::FromAgent& message, const v1::ToAgent& command,
@@ -594,6 +612,7 @@ class LocalTaskHost final : public TaskHost {
   std::set<TaskKey> leaving_ ABSL_GUARDED_BY(mutex_);  // their traces are being removed
   std::atomic<bool> probing_{false};
   std::unique_ptr<Scrubber> scrubber_;
+  ImageCopies copies_{[this](v1::Tier tier) { return host_.Store(tier); }};
   // Behind the others, for they use them. Room on the disk does not wait until images have been read.
   WorkQueue work_queue_;
   WorkQueue deletions_;

@@ -139,6 +139,11 @@ std::vector<v1::DamagedImage> Scrubber::Damaged() const {
   return images;
 }
 
+void Scrubber::Forget(v1::Tier tier, const ImageKey& key) {
+  MutexLock lock(mutex_);
+  damaged_.erase({tier, key});
+}
+
 void Scrubber::ForgetDeleted(v1::Tier tier) {
   const auto found =
       std::find_if(tiers_.begin(), tiers_.end(), [&](const Tier& t) { return t.tier == tier; });

@@ -52,6 +52,8 @@ class Scrubber {
 
   // What was found and not forgotten. Looks at no disk.
   std::vector<v1::DamagedImage> Damaged() const;
+  // It is another one now, or good again.
+  void Forget(v1::Tier tier, const ImageKey& key);
   // Forgets those images of the tier that have been deleted since.
   void ForgetDeleted(v1::Tier tier);
   // Read back by this object.

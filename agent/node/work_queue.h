@@ -11,8 +11,8 @@
 namespace siding {
 
 // One thread for what may take long and belongs to no task. Thread-safe. The destructor drops what has not
-// begun. Its callers bound the queue: the controller asks for one reading and one
-// deletion of an image at a time.
+// begun. Its callers bound the queue: the controller asks for one reading, one deletion and one copy of an
+// image at a time.
 class WorkQueue {
  public:
   WorkQueue() : thread_([this] { Run(); }) {}

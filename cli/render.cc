@@ -274,6 +274,14 @@ std::string WhyAndWhenText(const v1::Job& job, const Style& style) {
   return absl::StrJoin(parts, "; ");
 }
 
+// "local 40%": so much of it is in shared storage by now.
+std::string WhereText(const v1::CheckpointInfo& c) {
+  if (c.on_nodes()) return absl::StrCat(TierName(c.tier()), "+local");
+  if (c.copied_bytes() <= 0 || c.bytes() <= 0) return TierName(c.tier());
+  return absl::StrCat(TierName(c.tier()), " ", std::min<int64_t>(100, c.copied_bytes() * 100 / c.bytes()),
+                      "%");
+}
+
 }  // namespace
 
 std::string JobsTable(const v1::ListJobsResponse& jobs, const Style& style, bool whole_names) {
@@ -361,10 +369,10 @@ std::string CheckpointsTable(const v1::ListCheckpointsResponse& checkpoints, con
   std::vector<std::vector<std::string>> rows = {
       {"CHECKPOINT", "JOB", "STATE", "TIER", "SIZE", "NEW", "MADE", "STOPPED", "TOOK", "NODES", "NOTE"}};
   for (const v1::CheckpointInfo& c : checkpoints.checkpoints()) {
-    rows.push_back(
-        {c.id(), absl::StrCat(c.job()), c.state(), TierName(c.tier()), FormatBytes(Bytes{c.bytes()}),
-         c.new_bytes() > 0 ? FormatBytes(Bytes{c.new_bytes()}) : "-", Relative(c.created_us(), style.now),
-         DurationOrNone(c.stopped_us()), DurationOrNone(c.took_us()), Nodes(c.nodes()), c.note()});
+    rows.push_back({c.id(), absl::StrCat(c.job()), c.state(), WhereText(c), FormatBytes(Bytes{c.bytes()}),
+                    c.new_bytes() > 0 ? FormatBytes(Bytes{c.new_bytes()}) : "-",
+                    Relative(c.created_us(), style.now), DurationOrNone(c.stopped_us()),
+                    DurationOrNone(c.took_us()), Nodes(c.nodes()), c.note()});
   }
   return Table(rows, style);
 }
@@ -374,7 +382,12 @@ std::string CheckpointText(const v1::CheckpointInfo& c, const Style& style) {
       "checkpoint ", Bold(c.id(), style), " of job ", c.job(), ": ", c.state(), "\n  ",
       FormatBytes(Bytes{c.bytes()}),
       c.new_bytes() > 0 ? absl::StrCat(", ", FormatBytes(Bytes{c.new_bytes()}), " of it new") : "", " in ",
-      TierName(c.tier()), " storage, made ", FormatTime(FromMicros(c.created_us())), "\n",
+      TierName(c.tier()), " storage",
+      c.on_nodes() ? " and on its nodes' own disks"
+      : c.copied_bytes() > 0
+          ? absl::StrCat(", ", FormatBytes(Bytes{c.copied_bytes()}), " copied to shared storage")
+          : "",
+      ", made ", FormatTime(FromMicros(c.created_us())), "\n",
       c.stopped_us() > 0
           ? absl::StrCat("  its job ran on after ", FormatDuration(Duration(c.stopped_us())), "\n")
           : "",

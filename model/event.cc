@@ -115,6 +115,19 @@ struct Kind {
   std::string operator()(const MethodLost&) { return "method-lost"; }
   std::string operator()(const MethodRegained&) { return "method-regained"; }
   std::string operator()(const CheckpointChanged& e) { return "checkpoint-" + ToString(e.state); }
+  std::string operator()(const CopiesChanged& e) {
+    switch (e.copies) {
+      case NodeCopies::kUsed:
+        return "checkpoint-copied";
+      case NodeCopies::kUnwanted:
+        return "copies-unwanted";
+      case NodeCopies::kAlone:
+        return "copy-damaged";
+      case NodeCopies::kNone:
+        break;
+    }
+    return "copies-gone";
+  }
   std::string operator()(const NodeCordoned& e) { return e.cordoned ? "cordoned" : "uncordoned"; }
   std::string operator()(const NodeLost& e) { return e.lost ? "node-lost" : "node-back"; }
   std::string operator()(const PolicyChanged&) { return "policy-changed"; }
@@ -161,6 +174,21 @@ struct Words {
   std::string operator()(const CheckpointChanged& e) {
     return absl::StrCat("checkpoint ", e.checkpoint.value(), " ", ToString(e.state),
                         e.note.empty() ? "" : ": ", e.note);
+  }
+  std::string operator()(const CopiesChanged& e) {
+    const std::string id = e.checkpoint.value(), why = e.note.empty() ? "" : ": " + e.note;
+    switch (e.copies) {
+      case NodeCopies::kUsed:
+        return absl::StrCat("checkpoint ", id, " has been copied into shared storage", why);
+      case NodeCopies::kUnwanted:
+        return absl::StrCat("checkpoint ", id, " is left in shared storage only", why);
+      case NodeCopies::kAlone:
+        return absl::StrCat("checkpoint ", id,
+                            " is damaged in shared storage, and good on its nodes' own disks", why);
+      case NodeCopies::kNone:
+        break;
+    }
+    return absl::StrCat("checkpoint ", id, " is gone from its nodes' own disks", why);
   }
   std::string operator()(const NodeCordoned& e) {
     return absl::StrCat("node ", e.node.value(), e.cordoned ? " takes nothing new" : " takes jobs again",

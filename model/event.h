@@ -88,6 +88,13 @@ struct CheckpointChanged {
   std::string note;
   std::string by;  // who ordered that; empty: nobody
 };
+// Used: all images of a checkpoint on nodes' own disks have been copied, so it is in shared storage now.
+// Alone: it is not any more.
+struct CopiesChanged {
+  CheckpointId checkpoint;
+  NodeCopies copies = NodeCopies::kUsed;
+  std::string note;
+};
 struct NodeCordoned {
   NodeId node;
   bool cordoned = true;
@@ -192,7 +199,7 @@ struct OrderWaits {
 using EventBody = std::variant<JobSubmitted, JobMoved, RankExited, RequestPlanned, RequestRefused, MethodLost,
                                CheckpointChanged, NodeCordoned, Noted, TasksChanged, JobsForgotten,
                                JournalRestored, NodeLost, TasksGone, MethodRegained, BecamePreemptible,
-                               TasksLeft, JobHeld, JobUpdated, OrderWaits, PolicyChanged>;
+                               TasksLeft, JobHeld, JobUpdated, OrderWaits, PolicyChanged, CopiesChanged>;
 struct Event {
   int64_t seq = 0;  // from 1, each one more than the last
   Time at;

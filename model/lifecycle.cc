@@ -1,5 +1,6 @@
 #include "model/lifecycle.h"
 
+#include <algorithm>
 #include <iterator>
 
 namespace siding {
@@ -136,6 +137,8 @@ static_assert(std::size(kCheckpointStates) == kCheckpointStateCount);
 
 const CheckpointRow& RowOf(CheckpointState state) { return kCheckpointStates[static_cast<int>(state)]; }
 
+constexpr const char* kNodeCopies[] = {"none", "used", "unwanted", "alone"};
+
 }  // namespace
 
 std::optional<JobState> Next(JobState state, JobEvent event) {
@@ -171,6 +174,14 @@ std::optional<JobEvent> ParseJobEvent(const std::string& name) {
 bool IsWhole(CheckpointState state) { return RowOf(state).is_whole; }
 bool IsUnwanted(CheckpointState state) { return RowOf(state).is_unwanted; }
 std::string ToString(CheckpointState state) { return RowOf(state).name; }
+
+std::string ToString(NodeCopies copies) { return kNodeCopies[static_cast<int>(copies)]; }
+
+std::optional<NodeCopies> ParseNodeCopies(const std::string& name) {
+  const auto* const found = std::find(std::begin(kNodeCopies), std::end(kNodeCopies), name);
+  if (found == std::end(kNodeCopies)) return std::nullopt;
+  return static_cast<NodeCopies>(found - std::begin(kNodeCopies));
+}
 
 std::optional<CheckpointState> ParseCheckpointState(const std::string& name) {
   for (int i = 0; i < kCheckpointStateCount; ++i) {

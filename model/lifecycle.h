@@ -2,6 +2,7 @@
 // through Next(), in the controller and in the simulator alike; what is not in the table cannot happen.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -79,6 +80,16 @@ enum class CheckpointState {
   kGone,     // they have done so
 };
 inline constexpr int kCheckpointStateCount = 7;
+// Of a checkpoint in shared storage: the images on the own disks of the nodes that have made them, from which
+// it was copied.
+enum class NodeCopies : uint8_t {
+  kNone,
+  kUsed,      // they are there: a restore on these nodes reads them
+  kUnwanted,  // not needed any more; nodes are told to remove them
+  kAlone,     // said once: they are all that there is, as what is in shared storage is damaged
+};
+std::string ToString(NodeCopies copies);
+std::optional<NodeCopies> ParseNodeCopies(const std::string& name);
 // All of it was there, so the store holds it, and it can be verified and deleted.
 bool IsWhole(CheckpointState state);
 // It is to be taken out of the store.

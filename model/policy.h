@@ -93,6 +93,10 @@ struct Policy {
   // for which they stop it.
   double checkpoint_bandwidth = 0.1;
   double checkpoint_stops = 0.01;
+  // To which tier checkpoints on schedule go; to the shared one also where a job cannot go to the other.
+  Tier checkpoint_tier = Tier::kShared;
+  // Images on nodes' own disks are copied into shared storage, where other nodes find them.
+  bool copy_images = true;
   Bytes shared_bandwidth;    // a second: what the shared tier can take in all; 0: as the best node measures
   int headroom_nodes = 0;    // kept free of batch jobs, for requests to come
   int budget_steps = 4096;   // resolution of the shared-storage budget

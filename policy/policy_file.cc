@@ -111,6 +111,9 @@ std::vector<std::string> WarningsOf(const Policy& policy) {
   if (policy.operators.empty())
     warnings.push_back("operators: there are none: only root may act on nodes and on others' jobs");
   if (!some_may_ask && catch_all) warnings.push_back("no user may ask for an on-demand job");
+  if (policy.checkpoint_tier == Tier::kLocal && !policy.copy_images)
+    warnings.push_back(
+        "checkpoint_tier: with copy_images: false no checkpoint on schedule outlives its node");
   return warnings;
 }
 
@@ -182,6 +185,8 @@ absl::StatusOr<PolicyFile> ParsePolicyFile(const std::string& text, const std::s
                          {"most_lost_work", Span(p.most_lost_work)},
                          {"checkpoint_bandwidth", Number(p.checkpoint_bandwidth, 0.001, 0.5)},
                          {"checkpoint_stops", Number(p.checkpoint_stops, 0.001, 0.5)},
+                         {"checkpoint_tier", Named(p.checkpoint_tier, ParseTier)},
+                         {"copy_images", Flag(p.copy_images)},
                          {"shared_bandwidth", Size(p.shared_bandwidth)},
                          {"headroom_nodes", Whole(p.headroom_nodes, 0, 1000000)},
                          {"budget_steps", Whole(p.budget_steps, 1, 10000)},

@@ -36,6 +36,8 @@ node_failures_per_year: 0.5
 most_lost_work: 1m
 checkpoint_bandwidth: 0.25
 checkpoint_stops: 0.02
+checkpoint_tier: local
+copy_images: false
 shared_bandwidth: 40GiB
 expected_hold: 20m
 headroom_nodes: 2
@@ -82,6 +84,8 @@ on_demand:
   EXPECT_EQ(p.most_lost_work, 1min);
   EXPECT_EQ(p.checkpoint_bandwidth, 0.25);
   EXPECT_EQ(p.checkpoint_stops, 0.02);
+  EXPECT_EQ(p.checkpoint_tier, Tier::kLocal);
+  EXPECT_FALSE(p.copy_images);
   EXPECT_EQ(p.shared_bandwidth, Bytes{40LL << 30});
   EXPECT_EQ(p.expected_hold, 20min);
   EXPECT_EQ(p.headroom_nodes, 2);
@@ -102,7 +106,7 @@ on_demand:
   ASSERT_EQ(p.on_demand.size(), 2u);
   EXPECT_EQ(p.on_demand[0].max_nodes, 8);
   EXPECT_FALSE(p.on_demand[1].allowed);
-  EXPECT_THAT(file->warnings, IsEmpty());
+  EXPECT_THAT(file->warnings, ElementsAre(HasSubstr("no checkpoint on schedule outlives its node")));
 }
 
 TEST(PolicyFile, CheckpointsGetAPartOfTheBandwidth) {
@@ -147,6 +151,11 @@ TEST(PolicyFile, WarnsOfAClassThatNoJobCanBeIn) {
 TEST(PolicyFile, WarnsIfNobodyMayMakeWay) {
   EXPECT_THAT(WarningsOf("max_preemptions: 0\n"), ElementsAre(HasSubstr("no job may ever be a victim")));
   EXPECT_THAT(WarningsOf("classes:\n- methods: []\n"), ElementsAre(HasSubstr("no job may ever be a victim")));
+}
+TEST(PolicyFile, WarnsIfNoCheckpointOutlivesItsNode) {
+  EXPECT_THAT(WarningsOf("checkpoint_tier: local\n"), IsEmpty());
+  EXPECT_THAT(WarningsOf("checkpoint_tier: local\ncopy_images: false\n"),
+              ElementsAre(HasSubstr("no checkpoint on schedule outlives its node")));
 }
 TEST(PolicyFile, WarnsIfNobodyIsAnOperator) {
   EXPECT_THAT(WarningsOf("operators: []\n"), ElementsAre(HasSubstr("only root may act on nodes")));

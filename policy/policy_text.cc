@@ -150,6 +150,8 @@ std::string ToYaml(const Policy& p) {
   writer.Put("most_lost_work", p.most_lost_work);
   writer.Put("checkpoint_bandwidth", p.checkpoint_bandwidth);
   writer.Put("checkpoint_stops", p.checkpoint_stops);
+  writer.PutText("checkpoint_tier", ToString(p.checkpoint_tier));
+  writer.Put("copy_images", p.copy_images);
   writer.Put("shared_bandwidth", p.shared_bandwidth);
   writer.Put("headroom_nodes", p.headroom_nodes);
   writer.PutText("when_late", ToString(p.when_late));

@@ -41,6 +41,8 @@ node_failures_per_year: 0
 most_lost_work: 0s
 checkpoint_bandwidth: 0.1
 checkpoint_stops: 0.01
+checkpoint_tier: shared
+copy_images: true
 shared_bandwidth: 0
 headroom_nodes: 0
 when_late: refuse

@@ -316,7 +316,8 @@ void AddAdmin(CLI::App& app, Session& session) {
   for (CLI::App* verb : {suspend, kill, checkpoint, vacate, migrate}) AddPlanning(*verb, *flags);
   for (CLI::App* verb : {restart, kill}) verb->add_option("job", flags->jobs, "the jobs' ids")->required();
   for (CLI::App* verb : {checkpoint, vacate}) {
-    verb->add_option("--tier", flags->tier, "local (only this node can restore it) or shared")
+    verb->add_option("--tier", flags->tier,
+                     "local (only this node can restore it, until it has been copied) or shared")
         ->capture_default_str();
   }
   migrate->add_option("--to", flags->to,

@@ -373,7 +373,7 @@ absl::Status ApiService::ListCheckpoints(const ApiCall& call, const v1::ListChec
         continue;
       auto job = state.jobs.find(checkpoint.job);
       if (job != state.jobs.end() && engine_.MayAct(caller, job->second)) {
-        *response->add_checkpoints() = ShowCheckpoint(checkpoint);
+        *response->add_checkpoints() = ShowCheckpoint(state, checkpoint);
       }
     }
   });

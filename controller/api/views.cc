@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "controller/engine/decide/plan_record.h"
+#include "controller/engine/state/image_copies.h"
 #include "controller/engine/state/predicates.h"
 #include "controller/wire/wire.h"
 
@@ -315,7 +316,7 @@ v1::ListNodesResponse ShowNodes(const ClusterState& state) {
   return nodes;
 }
 
-v1::CheckpointInfo ShowCheckpoint(const CheckpointRecord& checkpoint) {
+v1::CheckpointInfo ShowCheckpoint(const ClusterState& state, const CheckpointRecord& checkpoint) {
   v1::CheckpointInfo view;
   view.set_id(checkpoint.id.value());
   view.set_job(checkpoint.job.value());
@@ -328,6 +329,8 @@ v1::CheckpointInfo ShowCheckpoint(const CheckpointRecord& checkpoint) {
   view.set_note(checkpoint.note);
   view.set_stopped_us(checkpoint.stopped.count());
   view.set_took_us(checkpoint.took.count());
+  view.set_on_nodes(checkpoint.copies == NodeCopies::kUsed);
+  if (checkpoint.tier == Tier::kLocal) view.set_copied_bytes(CopiedSoFar(state, checkpoint).value);
   return view;
 }
 

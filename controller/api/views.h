@@ -22,7 +22,7 @@ v1::Job ShowOthersJob(const ClusterState& state, const JobRecord& job);
 // `names_job`: the caller may know whose end it waits for, or who is ahead of it.
 v1::Back ShowBack(const Back& back, bool names_job);
 v1::ListNodesResponse ShowNodes(const ClusterState& state);
-v1::CheckpointInfo ShowCheckpoint(const CheckpointRecord& checkpoint);
+v1::CheckpointInfo ShowCheckpoint(const ClusterState& state, const CheckpointRecord& checkpoint);
 
 // What a plan's view takes from the state: little, for the engine waits meanwhile.
 struct PlanContext {

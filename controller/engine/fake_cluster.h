@@ -58,6 +58,7 @@ class FakeCluster final : public AgentLink {
       rates->mutable_restore()->set_bytes_per_second(1e9);
     }
     heartbeat.mutable_shared()->mutable_dump()->set_bytes_per_second(shared_bytes_per_second);
+    if (copying.contains(name)) heartbeat.add_copies()->set_checkpoint(copying[name]);
     heartbeat.mutable_gpu()->mutable_dump()->set_bytes_per_second(gpu_bytes_per_second);
     for (auto& [key, report] : tasks_) {
       if (key.first == node) *heartbeat.add_tasks() = report;
@@ -161,11 +162,12 @@ class FakeCluster final : public AgentLink {
   }
 
   // The node has read that image back.
-  void FindDamaged(const std::string& name, const std::string& checkpoint, int rank = 0) {
+  void FindDamaged(const std::string& name, const std::string& checkpoint, int rank = 0,
+                   v1::Tier tier = v1::SHARED) {
     v1::FromAgent message;
     v1::DamagedImage& image = *message.mutable_heartbeat()->add_damaged();
     image.set_checkpoint(checkpoint);
-    image.set_tier(v1::SHARED);
+    image.set_tier(tier);
     image.set_rank(rank);
     image.set_problem("pages-1.img is damaged");
     engine_->OnMessage(NodeId(name), message);
@@ -248,7 +250,9 @@ class FakeCluster final : public AgentLink {
   std::set<std::string> fail_commit;  // nodes that cannot record that an image counts; they undo the dump
   std::set<std::string> slow_commit;  // nodes that cannot either, and hold the task until they can
   std::set<std::string> fail_delete;  // nodes on which no image can be deleted
-  std::set<std::string> slow_dump;    // nodes on which a dump begins and does not end
+  std::map<std::string, absl::StatusCode> copies;  // nodes that copy images, and what comes of it
+  std::map<std::string, std::string> copying;      // nodes that say they are at it, and which checkpoint
+  std::set<std::string> slow_dump;                 // nodes on which a dump begins and does not end
   std::set<std::string>
       slow_capture;  // nodes on which one that is together does not come to its last barrier
   std::set<std::string> fail_capture;    // nodes on which it fails there
@@ -266,6 +270,8 @@ class FakeCluster final : public AgentLink {
   std::set<std::string> holds_kill;      // nodes on which it stays until its manager ends it
   std::set<std::string> long_notice;     // nodes on which notice of a freeze does not come to its end
   std::set<std::string> damaged;         // checkpoints whose images do not verify
+  std::set<std::string> damaged_disks;   // nodes on whose own disk none does
+  bool damaged_shared = false;           // none in shared storage does
   std::set<std::string> refused;         // checkpoints that criu does not take
   std::set<std::string> takes_refused;   // nodes whose criu does
   std::set<std::string> keep_gpus;       // nodes on which a frozen task still has its GPUs
@@ -310,6 +316,7 @@ class FakeCluster final : public AgentLink {
       engine_->OnMessage(node, message);
       return;
     }
+    if (command.has_copy()) return Copy(node, command);
     v1::TaskReport& report = tasks_[{node, id}];
     *report.mutable_task() = command.task();
     report.set_memory(memory);
@@ -383,6 +390,11 @@ class FakeCluster final : public AgentLink {
         } else if (damaged.contains(command.restore().checkpoint())) {
           report.set_phase(v1::RESTORE_FAILED);
           report.set_error("pages-1.img: checksum differs");
+          report.set_image_damaged(true);
+        } else if (command.restore().tier() == v1::LOCAL ? damaged_disks.contains(node.value())
+                                                         : damaged_shared) {
+          report.set_phase(v1::RESTORE_FAILED);
+          report.set_error("pages-1.img: checksum differs here");
           report.set_image_damaged(true);
         } else if (missing_files.contains(node.value())) {
           report.set_phase(v1::RESTORE_FAILED);
@@ -506,6 +518,15 @@ class FakeCluster final : public AgentLink {
         return;
     }
     Report(node, v1::TaskReport(report));
+  }
+
+  void Copy(const NodeId& node, const v1::ToAgent& command) {
+    if (!copies.contains(node.value())) return;
+    v1::FromAgent message;
+    message.mutable_result()->set_op(command.op());
+    message.mutable_result()->set_code(static_cast<int>(copies[node.value()]));
+    message.mutable_result()->set_message("as it was asked for");
+    engine_->OnMessage(node, message);
   }
 
   void TakeGpus(v1::TaskReport& report, int count) const {

@@ -15,6 +15,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "common/mutex.h"
+#include "controller/engine/act/copy_orders.h"
 #include "controller/engine/act/deletions.h"
 #include "controller/engine/act/desired_state.h"
 #include "controller/engine/act/job_orders.h"
@@ -25,6 +26,7 @@
 #include "controller/engine/decide/admission.h"
 #include "controller/engine/decide/batch_queue.h"
 #include "controller/engine/decide/checkpoints.h"
+#include "controller/engine/decide/copied_images.h"
 #include "controller/engine/decide/ended_jobs.h"
 #include "controller/engine/decide/hand_orders.h"
 #include "controller/engine/decide/image_quota.h"
@@ -96,6 +98,7 @@ struct Deciders {
         admission(c, planning, requests),
         batch(c, recovery, planning),
         way_backs(c, recovery, admission, checkpoints),
+        copied(c, schedule),
         ended(c),
         walltime(c, admission),
         rescue(c, planning, checkpoints),
@@ -116,6 +119,7 @@ struct Deciders {
   Admission admission;
   BatchQueue batch;
   WayBacks way_backs;
+  CopiedImages copied;
   EndedJobs ended;
   Walltime walltime;
   Rescue rescue;
@@ -134,6 +138,7 @@ struct Actors {
         jobs(c, orders),
         strays(c, orders),
         deletions(c, orders),
+        copies(c, orders),
         verifications(c, orders),
         desired(c) {}
 
@@ -141,6 +146,7 @@ struct Actors {
   JobOrders jobs;
   Strays strays;
   Deletions deletions;
+  CopyOrders copies;
   Verifications verifications;
   DesiredStateBuilder desired;
 };
@@ -154,8 +160,8 @@ struct Observers {
         copy(c, decide.recovery),
         silence(c, act.verifications),
         expiries(c),
-        reports(c, silence, faults, copy, tasks, decide.recovery, act.deletions, act.verifications,
-                act.strays, act.orders),
+        reports(c, silence, faults, copy, tasks, decide.recovery, act.deletions, act.copies,
+                act.verifications, act.strays, act.orders),
         queue(c, tasks, decide.admission, decide.planning, decide.requests, decide.watch) {}
 
   ManagedTasks tasks;

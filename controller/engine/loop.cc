@@ -101,6 +101,7 @@ absl::Status Engine::Impl::Flush() {
     // Orders that are not sent get no answer, and events that were taken back count as not seen.
     for (const int64_t op : act_.orders.Drop()) act_.verifications.Drop(op);
     act_.deletions.TakeBack();
+    act_.copies.AskAgain();
   }
   return durable;
 }
@@ -152,6 +153,8 @@ void Engine::Impl::Tick() {
   act_.strays.EndPendingStarts();
   decide_.ended.ExpireFailed();
   for (const JobId& id : decide_.ended.PurgeEnded()) Forget(id);
+  decide_.copied.Expire();
+  act_.copies.OrderCopies(decide_.copied.ToCopy(), decide_.copied.MustWait());
   act_.deletions.OrderDeletions();
   decide_.ended.CompactJournal();
   observe_.queue.FollowWaitingAll();

@@ -59,6 +59,12 @@ static void from_json(const json& j, LossBy& v) {
   v = *parsed;
 }
 
+static void to_json(json& j, NodeCopies v) { j = ToString(v); }
+static void from_json(const json& j, NodeCopies& v) {
+  const auto parsed = ParseNodeCopies(j.get<std::string>());
+  if (!parsed) throw std::invalid_argument("unknown kind of copies " + j.get<std::string>());
+  v = *parsed;
+}
 static void to_json(json& j, CheckpointState v) { j = ToString(v); }
 static void from_json(const json& j, CheckpointState& v) {
   auto parsed = ParseCheckpointState(j.get<std::string>());
@@ -210,6 +216,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RequestRefused, spec, plan, requ
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(MethodLost, method, why, back_at)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(MethodRegained, method)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CheckpointChanged, checkpoint, state, note, by)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CopiesChanged, checkpoint, copies, note)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeCordoned, node, cordoned, by)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeLost, node, lost, by)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(PolicyChanged, changes, by)
@@ -268,7 +275,8 @@ constexpr const char* kKinds[] = {"submitted",
                                   "held",
                                   "updated",
                                   "order-waits",
-                                  "policy-changed"};
+                                  "policy-changed",
+                                  "copies-changed"};
 static_assert(std::size(kKinds) == std::variant_size_v<EventBody>);
 
 template <size_t I = 0>

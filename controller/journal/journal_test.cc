@@ -121,6 +121,7 @@ std::vector<EventBody> EveryBody() {
       RequestRefused{FullSpec(), FullPlan()},
       MethodLost{Method::kSuspend, "why", FromMicros(7)},
       CheckpointChanged{CheckpointId("1.1"), CheckpointState::kDamaged, "pages", "ada"},
+      CopiesChanged{CheckpointId("1.1"), NodeCopies::kUnwanted, "there is a newer one"},
       NodeCordoned{NodeId("n"), false, "ada"},
       Noted{"text", 3, "ada"},
       TasksChanged{{NodeId("n")}, 65536},

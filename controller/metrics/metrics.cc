@@ -53,7 +53,7 @@ class EngineMetrics final : public prometheus::Collectable {
 
   std::vector<MetricFamily> Collect() const override {
     std::map<std::string, int> jobs, nodes{{"up", 0}, {"down", 0}, {"silent", 0}, {"lost", 0}, {"faulty", 0}};
-    std::map<std::string, double> scrubbed;
+    std::map<std::string, double> scrubbed, copied;
     Family certificates("siding_certificate_end_timestamp_seconds",
                         "When a certificate expires: the controller's, or that of a node's agent.",
                         MetricType::Gauge);
@@ -85,6 +85,7 @@ class EngineMetrics final : public prometheus::Collectable {
         if (!state.IsLost(id))
           ++nodes[!node.connected ? "down" : node.silent ? "silent" : node.faulty ? "faulty" : "up"];
         scrubbed[id.value()] = static_cast<double>(node.heartbeat.scrubbed_bytes());
+        copied[id.value()] = static_cast<double>(node.heartbeat.copied_bytes());
         if (const int64_t ends = node.heartbeat.certificate_ends_us(); ends != 0 && !state.IsLost(id))
           certificates.Add(static_cast<double>(ends) / 1e6, "holder", "node/" + id.value());
       }
@@ -100,6 +101,10 @@ class EngineMetrics final : public prometheus::Collectable {
     Family scrub_family("siding_scrubbed_bytes_total", "Bytes of images read back, by node.",
                         MetricType::Counter);
     for (const auto& [name, count] : scrubbed) scrub_family.Add(count, "node", name);
+    Family copy_family("siding_copied_bytes_total",
+                       "Bytes of images copied from the node's own disk into shared storage, by node.",
+                       MetricType::Counter);
+    for (const auto& [name, count] : copied) copy_family.Add(count, "node", name);
     return {
         job_family,
         node_family,
@@ -135,6 +140,7 @@ class EngineMetrics final : public prometheus::Collectable {
                MetricType::Counter)
             .Add(static_cast<double>(tally.gpu_states_lost)),
         scrub_family,
+        copy_family,
         certificates,
         Family("siding_journal_events_total", "Events in the journal.", MetricType::Counter).Add(events),
         Family("siding_lost_messages_total",

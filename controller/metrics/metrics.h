@@ -16,7 +16,7 @@ namespace siding {
 // siding_job_preemptions{job},
 // siding_stuck_jobs{why}, siding_restarts_total, siding_lost_node_seconds_total, siding_checkpoint_bytes,
 // siding_damaged_checkpoints_total, siding_gpu_states_lost_total, siding_scrubbed_bytes_total{node},
-// siding_certificate_end_timestamp_seconds{holder},
+// siding_copied_bytes_total{node}, siding_certificate_end_timestamp_seconds{holder},
 // siding_journal_events_total, siding_lost_messages_total,
 // siding_leader: 1 of the active controller.
 class Metrics {

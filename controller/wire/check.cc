@@ -17,6 +17,7 @@ constexpr int64_t kMostMemory = int64_t{1} << 50;  // of one node
 constexpr int64_t kMostDisk = int64_t{1} << 60;    // of a tier
 constexpr int64_t kMostOps = int64_t{1} << 60;     // numbers of operations and jobs
 constexpr int kMostGpusListed = 1024;              // of one node
+constexpr int64_t kMostCopies = 10'000;            // of images, under way on one node
 constexpr double kMostSpeed = 1e18;                // bytes per second
 constexpr double kMostSpread = 100;                // of a logarithm
 
@@ -65,6 +66,12 @@ absl::Status Check(const v1::TierRates& rates) {
   return Annotate(Check(rates.restore()), "restore");
 }
 
+absl::Status Check(const v1::ImageCopy& copy) {
+  SIDING_RETURN_IF_ERROR(Within("rank", copy.rank(), 0, std::numeric_limits<int32_t>::max()));
+  SIDING_RETURN_IF_ERROR(Within("bytes_done", copy.bytes_done(), 0, 4 * kMostMemory));
+  return Within("bytes_total", copy.bytes_total(), 0, 4 * kMostMemory);
+}
+
 absl::Status Check(const v1::TaskRef& task) {
   SIDING_RETURN_IF_ERROR(Within("job", task.job(), 1, kMostOps));
   SIDING_RETURN_IF_ERROR(Within("incarnation", task.incarnation(), 0, kMostIncarnations));
@@ -110,6 +117,11 @@ absl::Status Check(const v1::Heartbeat& heartbeat) {
   SIDING_RETURN_IF_ERROR(Annotate(Check(heartbeat.shared()), "shared"));
   SIDING_RETURN_IF_ERROR(Annotate(Check(heartbeat.gpu()), "gpu"));
   SIDING_RETURN_IF_ERROR(CheckTime("certificate_ends", heartbeat.certificate_ends_us()));
+  SIDING_RETURN_IF_ERROR(Within("copies", int64_t{heartbeat.copies_size()}, 0, kMostCopies));
+  SIDING_RETURN_IF_ERROR(
+      Within("copied_bytes", heartbeat.copied_bytes(), 0, std::numeric_limits<int64_t>::max()));
+  for (const v1::ImageCopy& copy : heartbeat.copies())
+    SIDING_RETURN_IF_ERROR(Annotate(Check(copy), "copies"));
   for (const v1::DamagedImage& image : heartbeat.damaged()) {
     SIDING_RETURN_IF_ERROR(Within("damaged: rank", image.rank(), 0, std::numeric_limits<int32_t>::max()));
   }

@@ -1,10 +1,12 @@
-// Images that are deleted or damaged are taken out of the store.
+// Images that are deleted or damaged are taken out of the store, and those on nodes' own disks of which there
+// are others in shared storage, when they are not needed any more.
 //
 // Used under the engine's lock.
 #pragma once
 
 #include <map>
 #include <set>
+#include <vector>
 
 #include "controller/engine/act/orders.h"
 #include "controller/engine/state/context.h"
@@ -13,7 +15,12 @@ namespace siding {
 
 class Deletions {
  public:
-  using Image = std::pair<CheckpointId, int>;  // and rank
+  struct Image {
+    CheckpointId checkpoint;
+    int rank = 0;
+    Tier tier = Tier::kShared;
+    auto operator<=>(const Image&) const = default;  // NOLINT(modernize-use-nullptr): there is none
+  };
   struct Deletion {
     int64_t op = 0;  // the same each time it is sent
     Time again_at;   // unless it has been carried out by then
@@ -45,6 +52,13 @@ class Deletions {
   void OnDeleted(const NodeId& node, const v1::OpResult& result);
 
  private:
+  // False: some of what is not wanted is there still, as far as is known.
+  bool Finish(const CheckpointRecord& checkpoint);
+  bool IsAllUnwanted(const CheckpointRecord& checkpoint) const;
+  std::vector<Image> ToDelete(const CheckpointRecord& checkpoint) const;
+  bool HasSharedTier() const;
+  void Order(const CheckpointRecord& checkpoint, const Image& image);
+
   const ClusterState& state_;
   const Clock& clock_;
   const ClusterView& cluster_;
@@ -53,7 +67,7 @@ class Deletions {
   Orders& orders_;
   std::map<Image, Deletion> open_;
   std::map<int64_t, AskedToDelete> by_op_;  // those that have not been answered
-  std::map<CheckpointId, std::set<int>> deleted_ranks_;
+  std::set<Image> deleted_;                 // of those that are not wholly deleted
 };
 
 }  // namespace siding

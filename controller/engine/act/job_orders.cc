@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "controller/engine/state/image_copies.h"
 #include "controller/engine/state/predicates.h"
 #include "controller/platform/ownership.h"
 #include "controller/wire/wire.h"
@@ -163,7 +164,8 @@ void JobOrders::PutStart(const JobRecord& job, int rank, v1::ToAgent& command) c
     v1::Restore& restore = *command.mutable_restore();
     *restore.mutable_spec() = ToProto(job.spec);
     restore.set_checkpoint(checkpoint.id.value());
-    restore.set_tier(ToProto(checkpoint.tier));
+    restore.set_tier(ReadsCopy(state_, checkpoint, job.nodes[rank], rank) ? v1::LOCAL
+                                                                          : ToProto(checkpoint.tier));
     restore.set_image_incarnation(checkpoint.incarnation);
     restore.set_image_digest(checkpoint.DigestOf(rank));
     return;

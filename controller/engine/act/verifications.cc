@@ -42,7 +42,7 @@ absl::Status Verifications::Verify(const CheckpointId& id, Callback done) {
     command.mutable_verify()->set_tier(ToProto(checkpoint.tier));
     command.mutable_verify()->set_rank(checkpoint.first_rank + rank);
     command.mutable_verify()->set_image_digest(checkpoint.DigestOf(rank));
-    by_op_[command.op()] = {verification, node, rank};
+    by_op_[command.op()] = {verification, node, rank, checkpoint.tier};
     orders_.Command(node, std::move(command));
   }
   return absl::OkStatus();
@@ -50,7 +50,7 @@ absl::Status Verifications::Verify(const CheckpointId& id, Callback done) {
 
 void Verifications::OnVerified(const v1::OpResult& result) {
   const auto it = by_op_.find(result.op());
-  const auto [verification, asked, rank] = it->second;
+  const auto [verification, asked, rank, tier] = it->second;
   by_op_.erase(it);
   v1::OpResult& kept = verification->results[rank] = result;
   kept.set_message(Cut(result.message()));
@@ -77,7 +77,7 @@ absl::StatusOr<std::map<int, NodeId>> Verifications::WhoHas(const CheckpointReco
   std::map<int, NodeId> nodes;
   for (int rank = 0; rank < static_cast<int>(checkpoint.nodes.size()); ++rank) {
     if (checkpoint.exited.contains(rank)) continue;
-    const NodeId node = cluster_.NodeWithImage(checkpoint, rank);
+    const NodeId node = cluster_.NodeWithImage(checkpoint, rank, checkpoint.tier);
     if (!cluster_.IsHeard(node)) {
       return absl::UnavailableError(absl::StrCat("rank ", rank, " of checkpoint ", checkpoint.id.value(),
                                                  " lies on node ", node.value(), ", which is ",

@@ -29,6 +29,7 @@ class Verifications {
     std::shared_ptr<Verification> verification;
     NodeId node;
     int rank = 0;
+    Tier tier = Tier::kShared;
   };
 
   Verifications(const Context& c, Orders& orders) : state_(c.state), cluster_(c.cluster), orders_(orders) {}

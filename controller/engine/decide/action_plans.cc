@@ -34,7 +34,8 @@ bool Overlap(const std::vector<NodeId>& a, const std::vector<NodeId>& b) {
 bool IsOnSchedule(const Event& event) {
   const auto* const move = std::get_if<JobMoved>(&event.body);
   const auto* const changed = std::get_if<CheckpointChanged>(&event.body);
-  return OnlySaves(event) && (move != nullptr ? move->by : changed->by).empty();
+  const bool by_hand = (move != nullptr && !move->by.empty()) || (changed != nullptr && !changed->by.empty());
+  return OnlySaves(event) && !by_hand;
 }
 
 // Nodes are taken, or are being left.

@@ -28,6 +28,11 @@ bool CheckpointSchedule::HasOne(const JobRecord& job) const {
   return Can(job, Method::kCheckpoint) && policy_.MostLostWork(job.spec) > Duration(0);
 }
 
+Tier CheckpointSchedule::TierOf(const JobRecord& job) const {
+  const bool local = policy_.checkpoint_tier == Tier::kLocal && manager_.WhyNotLocal(job).empty();
+  return local ? Tier::kLocal : Tier::kShared;
+}
+
 bool CheckpointSchedule::ByImage(const JobRecord& job) const {
   return Can(job, Method::kCheckpoint) && !cluster_.CannotBeCheckpointed(job);
 }
@@ -47,7 +52,7 @@ std::optional<CheckpointSchedule::Schedule> CheckpointSchedule::Of(const JobReco
     // The first one may cost what it likes: those behind it are cheaper, or it is learned that they are not.
     if (terms.most_lost > Duration(0) && !job.checkpoint_costs.empty()) {
       terms.most_stopped = policy_.checkpoint_stops;
-      terms.bytes_per_second = BandwidthFor(job);
+      terms.bytes_per_second = BandwidthFor(job, TierOf(job));
     }
     const ChosenInterval chosen = ChooseInterval(terms);
     const Duration own = job.spec.checkpoint_interval;
@@ -74,9 +79,26 @@ Duration CheckpointSchedule::MostLost(const JobRecord& job) const {
   return clock_.Now() - job.durable_at > most ? Duration(0) : most;
 }
 
-Bytes CheckpointSchedule::BytesOfNext(const JobRecord& job) const {
-  const auto learned = Expected(job.checkpoint_costs, Tier::kShared);
+Bytes CheckpointSchedule::BytesOfNext(const JobRecord& job, Tier tier) const {
+  const auto learned = Expected(job.checkpoint_costs, tier);
   return learned ? learned->written : cluster_.ImageOf(job);
+}
+
+Duration CheckpointSchedule::CopyInterval(const JobRecord& job, const CheckpointRecord& image,
+                                          const CheckpointRecord& base) const {
+  const double bandwidth = BandwidthFor(job, Tier::kShared);
+  const std::optional<Schedule> schedule = Of(job);
+  if (bandwidth <= 0 || !schedule) return Duration(0);
+  // Each image since then has had as much that was new; and where a row of images has begun anew since, files
+  // that are copied hold what is in shared storage already, under other names.
+  constexpr double kOfOtherRows = 2;
+  const double images =
+      std::max(1.0, ToSeconds(image.created - base.created) / ToSeconds(schedule->every.interval));
+  const auto all = static_cast<double>(image.bytes.value);
+  const double bytes = image.SharesBytes()
+                           ? std::min(all, static_cast<double>(image.new_bytes.value) * images * kOfOtherRows)
+                           : all;
+  return FromSeconds(bytes / bandwidth);
 }
 
 std::optional<ExpectedCost> CheckpointSchedule::CostOf(const JobRecord& job) const {
@@ -84,21 +106,24 @@ std::optional<ExpectedCost> CheckpointSchedule::CostOf(const JobRecord& job) con
     const Duration grace = job.spec.app->grace;
     return ExpectedCost{.stop = grace, .takes = grace, .longest = grace};
   }
-  if (const auto learned = Expected(job.checkpoint_costs, Tier::kShared)) return learned;
-  const Duration takes = cluster_.TimeToDump(job, Tier::kShared);
+  const Tier tier = TierOf(job);
+  if (const auto learned = Expected(job.checkpoint_costs, tier)) return learned;
+  const Duration takes = cluster_.TimeToDump(job, tier);
   if (takes == Duration(0)) return std::nullopt;
   return ExpectedCost{.stop = takes, .written = cluster_.ImageOf(job), .takes = takes, .longest = takes};
 }
 
-double CheckpointSchedule::BandwidthFor(const JobRecord& job) const {
+double CheckpointSchedule::BandwidthFor(const JobRecord& job, Tier tier) const {
   const double nodes = std::max<double>(1, static_cast<double>(state_.observed_nodes.size()));
   const double share = TierBandwidth() / nodes;
   double sum = 0;
   for (const int rank : cluster_.LiveRanks(job)) {
     const auto observed = state_.observed_nodes.find(job.nodes[rank]);
     if (observed == state_.observed_nodes.end()) continue;
-    const double own = FromProto(observed->second.heartbeat.shared()).dump.bytes_per_second;
-    sum += std::min(own, share) * PartOfItsNode(job, observed->first, observed->second);
+    const v1::Heartbeat& said = observed->second.heartbeat;
+    const double own = FromProto(tier == Tier::kLocal ? said.local() : said.shared()).dump.bytes_per_second;
+    sum += (tier == Tier::kLocal ? own : std::min(own, share)) *
+           PartOfItsNode(job, observed->first, observed->second);
   }
   return policy_.checkpoint_bandwidth * sum;
 }

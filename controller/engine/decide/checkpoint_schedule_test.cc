@@ -89,6 +89,72 @@ TEST_F(CheckpointScheduleTest, BandwidthMakesThemRarerAndThatIsSaid) {
             "on schedule, every 1m40s; more often would take too much of the shared tier's bandwidth");
 }
 
+// ---- First to the nodes' own disks. ----
+
+TEST_F(CheckpointScheduleTest, ByThePolicyTheyGoToTheNodesOwnDisks) {
+  policy_.most_lost_work = 20s;
+  policy_.checkpoint_bandwidth = 0.01;
+  policy_.checkpoint_stops = 0.5;
+  policy_.checkpoint_tier = Tier::kLocal;
+  cluster_.shared_bytes_per_second = 1e6;  // that does not matter to them
+  const JobId job = Run(Batch());
+  Settle(20);
+  ASSERT_EQ(Job(job).checkpoint_count, 1);
+  EXPECT_EQ(MadeWithin(job, 200), 2);
+  EXPECT_EQ(ReasonOfTheNewest(job),
+            "on schedule, every 1m40s; more often would take too much of the local tier's bandwidth");
+  EXPECT_EQ(cluster_.Last(v1::ToAgent::kDump).dump().tier(), v1::LOCAL);
+}
+
+TEST_F(CheckpointScheduleTest, WithoutRoomThereTheyWaitAndThatIsNoted) {
+  policy_.most_lost_work = 20s;
+  policy_.checkpoint_tier = Tier::kLocal;
+  cluster_.local_disk_free = 1000;
+  const JobId job = Run(Batch());
+  EXPECT_EQ(MadeWithin(job, 60), 0);
+  std::string noted;
+  for (const Event& event : engine_->EventsAfter(0, 10000, Duration(0))) {
+    if (const auto* const note = std::get_if<Noted>(&event.body)) noted = note->text;
+  }
+  EXPECT_THAT(noted, HasSubstr("is not checkpointed on schedule: tier local on node a is full"));
+}
+
+TEST_F(CheckpointScheduleTest, WhatIsCopiedOfThemIsBoundByTheBandwidthOfSharedStorage) {
+  policy_.most_lost_work = 5s;
+  // 10 MB/s there: what is new of one image each second, and it is counted twice.
+  policy_.checkpoint_bandwidth = 0.01;
+  policy_.checkpoint_tier = Tier::kLocal;
+  cluster_.copies = {{"a", absl::StatusCode::kOk}};
+  MakeImagesSmall();
+  Run(Batch());
+  Settle(60);
+  const int copied = cluster_.Count(v1::ToAgent::kCopy);
+  Settle(200);
+  EXPECT_GE(cluster_.Count(v1::ToAgent::kCopy) - copied, 30);
+  // A tenth: more is new than can be copied, so it comes to whole images.
+  cluster_.shared_bytes_per_second = 1e8;
+  cluster_.Heartbeat("a");
+  Settle(10);
+  const int before = cluster_.Count(v1::ToAgent::kCopy);
+  Settle(2100);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kCopy) - before, 2);
+}
+
+TEST_F(CheckpointScheduleTest, WhatOutlivesTheNodeIsKeptBeyondTheNewest) {
+  policy_.most_lost_work = 5s;
+  policy_.checkpoint_bandwidth = 0.5;
+  policy_.checkpoint_tier = Tier::kLocal;
+  policy_.copy_images = false;
+  MakeImagesSmall();
+  const JobId job = Run(Batch());
+  const auto shared = engine_->Checkpoint(kAda, job, Tier::kShared);
+  ASSERT_TRUE(shared.ok());
+  Settle(60);
+  const std::vector<CheckpointId> kept = Job(job).checkpoints;
+  EXPECT_EQ(kept.size(), 3u) << "two on the node's disk, and one in shared storage";
+  EXPECT_EQ(kept.front(), *shared);
+}
+
 TEST_F(CheckpointScheduleTest, JobsOfANodeShareItsBandwidth) {
   policy_.most_lost_work = 20s;
   policy_.checkpoint_bandwidth = 0.01;

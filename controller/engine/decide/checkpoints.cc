@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "controller/engine/state/image_copies.h"
 #include "controller/engine/state/predicates.h"
 #include "controller/platform/ownership.h"
 
@@ -17,7 +18,7 @@ constexpr Duration kAskAgain = std::chrono::seconds(10);
 constexpr size_t kAtOnce = 16, kAtOnceOfAnySize = 4;
 constexpr double kSecondsOfTier = 60;
 
-std::string EveryText(const ChosenInterval& every) {
+std::string EveryText(const ChosenInterval& every, Tier tier) {
   std::string text = absl::StrCat("on schedule, every ", FormatDuration(every.interval));
   switch (every.bound) {
     case ChosenInterval::Bound::kNone:
@@ -29,7 +30,7 @@ std::string EveryText(const ChosenInterval& every) {
       absl::StrAppend(&text, "; more often would stop it for too long");
       break;
     case ChosenInterval::Bound::kBandwidth:
-      absl::StrAppend(&text, "; more often would take too much of the shared tier's bandwidth");
+      absl::StrAppend(&text, "; more often would take too much of the ", ToString(tier), " tier's bandwidth");
       break;
     case ChosenInterval::Bound::kFailures:
       absl::StrAppend(&text, "; the last have failed");
@@ -79,7 +80,7 @@ std::vector<JobId> Checkpoints::CheckpointOnSchedule() {
   std::vector<Due> due;
   UnderWay under_way;
   for (const auto& [id, job] : state_.unfinished) {
-    if (IsBeingImaged(*job)) under_way.Add(schedule_.BytesOfNext(*job));
+    if (IsBeingImaged(*job)) under_way.Add(SharedBytesOfNext(*job));
     if (auto one = IfDue(*job)) due.push_back(*one);
   }
   std::stable_sort(due.begin(), due.end(), [](const Due& a, const Due& b) { return a.late > b.late; });
@@ -95,7 +96,7 @@ std::vector<JobId> Checkpoints::CheckpointOnSchedule() {
       break;
     }
     if (!Order(one)) continue;
-    under_way.Add(schedule_.BytesOfNext(*one.job));
+    under_way.Add(SharedBytesOfNext(*one.job));
     ordered.push_back(one.job->id);
   }
   schedule_.NoteLate(held_back);
@@ -138,14 +139,14 @@ bool Checkpoints::Order(const Due& due) {
       look_at_[job.id] = clock_.Now() + kAskAgain;
       return false;
     }
-    move = OrderImage(job, Tier::kShared);
+    move = OrderImage(job, schedule_.TierOf(job));
     if (due.schedule.cost.longest > Duration(0)) move.predicted = clock_.Now() + due.schedule.cost.longest;
   } else {
     move.event = JobEvent::kOrderSave;
     move.predicted = clock_.Now() + job.spec.app->grace;
     move.keep_running = true;
   }
-  move.reason = EveryText(due.schedule.every);
+  move.reason = EveryText(due.schedule.every, move.tier);
   recorder_.Move(job, std::move(move));
   return true;
 }
@@ -159,9 +160,11 @@ void Checkpoints::ExpireCheckpoints(const JobRecord& job) {
                      CheckpointChanged{last->first, CheckpointState::kDeleted, "it was not finished"});
   const bool over = !manager_.KeepsImages(job);
   const size_t keep = over ? 0 : static_cast<size_t>(std::max(1, policy_.keep_checkpoints));
-  while (job.checkpoints.size() > keep) {
-    // Copied: recording takes it off the list.
-    const CheckpointId oldest = job.checkpoints.front();
+  // Copied: recording takes them off the list.
+  const std::vector<CheckpointId> all = job.checkpoints;
+  for (size_t i = 0; i + keep < all.size(); ++i) {
+    const CheckpointId& oldest = all[i];
+    if (!over && OutlivesNodes(state_, job, state_.checkpoints.at(oldest))) continue;
     const char* why = !over                            ? "newer ones are kept"
                       : job.state == JobState::kFailed ? "its job has failed, and that long ago"
                                                        : "its job has ended";
@@ -170,13 +173,19 @@ void Checkpoints::ExpireCheckpoints(const JobRecord& job) {
 }
 
 bool Checkpoints::HasRoomOnSchedule(const JobRecord& job) {
-  const std::string why = tiers_.WhyNone(job, Tier::kShared);
+  const std::string why = tiers_.WhyNone(job, schedule_.TierOf(job));
   if (why.empty()) {
     without_room_.erase(job.id);
   } else if (without_room_.insert(job.id).second) {  // once: it is asked again at every tick
     recorder_.Record(job.id, Noted{absl::StrCat("is not checkpointed on schedule: ", why)});
   }
   return why.empty();
+}
+
+Bytes Checkpoints::SharedBytesOfNext(const JobRecord& job) const {
+  const bool ordered = IsSavedRunning(job);
+  const Tier tier = ordered ? job.current.tier : schedule_.TierOf(job);
+  return tier == Tier::kShared ? schedule_.BytesOfNext(job, tier) : Bytes{0};
 }
 
 // One that leaves by a checkpoint is saved then. One that is only ended is saved as long as there is time for

@@ -80,6 +80,8 @@ class Checkpoints {
   // It will be asked to leave, and must not be busy with another image then.
   bool IsWantedSoon(const JobRecord& job, const CheckpointSchedule::Schedule& schedule) const;
   bool HasRoomOnSchedule(const JobRecord& job);
+  // Of the way to shared storage, by its next image.
+  Bytes SharedBytesOfNext(const JobRecord& job) const;
 
   const ClusterState& state_;
   const Policy& policy_;
@@ -92,7 +94,7 @@ class Checkpoints {
   CheckpointSchedule& schedule_;
   const StartUp& startup_;
   std::map<JobId, Time> look_at_;  // none is due before
-  std::set<JobId> without_room_;   // of which it is noted that the shared tier has none for their images
+  std::set<JobId> without_room_;   // of which it is noted that there is none for their images
 };
 
 }  // namespace siding

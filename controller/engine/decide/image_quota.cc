@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "controller/engine/state/image_copies.h"
 #include "controller/engine/state/predicates.h"
 
 namespace siding {
@@ -48,7 +49,8 @@ absl::StatusOr<std::vector<CheckpointId>> ImageQuota::MakesRoomForImage(const Jo
     if (IsWhole(checkpoint.state)) used += checkpoint.bytes;
     const std::vector<CheckpointId>& good = its_job.checkpoints;
     const bool is_older = std::find(good.begin(), good.end(), id) != good.end() && id != good.back();
-    const bool in_use = IsRestoringFrom(its_job, id);
+    const bool in_use =
+        IsRestoringFrom(its_job, id) || (is_older && OutlivesNodes(state_, its_job, checkpoint));
     const bool is_last = !good.empty() && id == good.back() && !IsTerminal(its_job.state);
     if (is_older && !in_use) {
       superseded.push_back(&checkpoint);

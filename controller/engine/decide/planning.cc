@@ -93,7 +93,7 @@ Snapshot Planning::TakeSnapshot(const std::vector<JobId>& requests) const {
         (IsReleasing(job) || job.in_ram))
       snapshot.shared.in_flight += cluster_.ImageOf(job);
     if (IsSavedRunning(job) && job.current.event == JobEvent::kOrderDump && job.current.tier == Tier::kShared)
-      snapshot.shared.in_flight += schedule_.BytesOfNext(job);
+      snapshot.shared.in_flight += schedule_.BytesOfNext(job, Tier::kShared);
     if (job.in_ram && !KeepsItsNodes(job)) continue;
     JobView view = ViewOf(job);
     view.methods_back_at = job.methods_back_at;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/logging.h"
+#include "controller/engine/state/image_copies.h"
 #include "controller/engine/state/predicates.h"
 #include "controller/platform/ownership.h"
 
@@ -93,8 +94,14 @@ void Recovery::RestoreFailed(const JobRecord& job, int rank, const v1::TaskRepor
   const CheckpointId checkpoint = job.current.checkpoint;
   if (report.no_gpu() || report.no_key()) {
     not_before_[job.id] = clock_.Now() + kLackPause;
+  } else if (HasReadCopy(job, rank) && report.image_damaged()) {
+    // The one in shared storage is tried at once.
+    recorder_.Record(job.id, CopiesChanged{checkpoint, NodeCopies::kUnwanted, why});
   } else if (report.image_damaged()) {
-    if (checkpoint != CheckpointId())
+    // If others read it all the same it is the node that is damaged.
+    if (checkpoint != CheckpointId() && GoesBackToNodes(state_.checkpoints.at(checkpoint), why))
+      why += RetryElsewhereOrLater(job, rank, /*outside=*/false);
+    else if (checkpoint != CheckpointId())
       recorder_.Record(job.id, CheckpointChanged{checkpoint, CheckpointState::kDamaged, why});
   } else if (const Refusals* refusals = report.image_refused() ? CountRefusal(job, rank) : nullptr;
              refusals != nullptr && IsForGood(*refusals, clock_.Now())) {
@@ -107,6 +114,23 @@ void Recovery::RestoreFailed(const JobRecord& job, int rank, const v1::TaskRepor
     why += RetryElsewhereOrLater(job, rank, report.outside_problem());
   }
   FallBack(job, why);
+}
+
+// Its image on the node's own disk, of which there is another in shared storage. Where a cluster manager has
+// started it, its agent has chosen between the two.
+bool Recovery::HasReadCopy(const JobRecord& job, int rank) const {
+  const auto image = state_.checkpoints.find(job.current.checkpoint);
+  return image != state_.checkpoints.end() && OwnershipOf(job.spec).siding_starts &&
+         ReadsCopy(state_, image->second, job.nodes[rank], rank);
+}
+
+bool Recovery::GoesBackToNodes(const CheckpointRecord& checkpoint, const std::string& why) {
+  if (checkpoint.copies != NodeCopies::kUsed) return false;
+  for (int rank = 0; rank < static_cast<int>(checkpoint.nodes.size()); ++rank) {
+    if (!checkpoint.exited.contains(rank) && state_.IsLost(checkpoint.nodes[rank])) return false;
+  }
+  recorder_.Record(checkpoint.job, CopiesChanged{checkpoint.id, NodeCopies::kAlone, why});
+  return true;
 }
 
 JobMoved Recovery::BackToWhatIsSaved(const JobRecord& job, const std::string& why) const {

@@ -78,8 +78,13 @@ class Recovery {
   // A method that failed is tried again later: a GPU kernel of minutes ends, and memory is unmapped.
   void RegainMethods();
 
+  // What is in shared storage of it is damaged: if its images are on its nodes' own disks as well, that is
+  // recorded, and it counts there. False: they are not.
+  bool GoesBackToNodes(const CheckpointRecord& checkpoint, const std::string& why);
+
  private:
   void SavedStartFailed(const JobRecord& job, int rank, const v1::TaskReport& report, const std::string& why);
+  bool HasReadCopy(const JobRecord& job, int rank) const;
   JobMoved BackToWhatIsSaved(const JobRecord& job, const std::string& why) const;
   void FallBackBehindSave(const JobRecord& job, const std::string& why);
   void Pause(const JobRecord& job, int failures);

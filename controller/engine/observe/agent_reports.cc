@@ -54,6 +54,7 @@ absl::Status AgentReports::OnConnected(const NodeId& node, const v1::Hello& hell
   starts_.Forget(node);
   observed.foreign.clear();
   orders_.Forget(node);
+  copies_.AskAgain(node);
   for (const v1::TaskReport& report : hello.tasks()) {
     const TaskId id = IdOf(report);
     if (id.job.value() <= 0 || id.rank < 0) continue;
@@ -105,6 +106,11 @@ void AgentReports::OnMessage(const NodeId& node, const v1::FromAgent& message) {
       observed.heartbeat.clear_tasks();
       observed.heartbeat.clear_damaged();
       observed.heartbeat.clear_problem();
+      if (observed.heartbeat.copies_size() > 0) {
+        observed_.copying.insert(node);
+      } else {
+        observed_.copying.erase(node);
+      }
       faults_.OnWord(node, observed, message.heartbeat().problem());
       for (const v1::DamagedImage& image : message.heartbeat().damaged()) OnDamaged(node, image);
       for (const v1::TaskReport& report : message.heartbeat().tasks()) OnReport(node, report);
@@ -217,16 +223,42 @@ bool AgentReports::HasRoomFor(const NodeId& node, const v1::TaskReport& report,
 void AgentReports::OnResult(const NodeId& node, const v1::OpResult& result) {
   const Verifications::AskedToVerify* verifies = verifications_.AskedOf(result.op());
   if (verifies != nullptr && verifies->node == node) {
-    if (result.code() == static_cast<int>(absl::StatusCode::kDataLoss) && recorder_.healthy())
+    // What it was asked about may be a copy by now, or gone.
+    const auto image = state_.checkpoints.find(verifies->verification->checkpoint);
+    const bool is_still_there = image != state_.checkpoints.end() && image->second.tier == verifies->tier;
+    if (result.code() == static_cast<int>(absl::StatusCode::kDataLoss) && recorder_.healthy() &&
+        is_still_there)
       TakeForDamaged(verifies->verification->checkpoint, verifies->rank, node, result.message());
     return verifications_.OnVerified(result);
   }
   const NodeId* deletes = deletions_.AskedOf(result.op());
   if (deletes != nullptr && *deletes == node) return deletions_.OnDeleted(node, result);
-  if (verifies != nullptr || deletes != nullptr)
+  const CopyOrders::AskedToCopy* copies = copies_.AskedOf(result.op());
+  if (copies != nullptr && copies->node == node) return OnCopied(*copies, result);
+  if (verifies != nullptr || deletes != nullptr || copies != nullptr)
     limited_log_.Warn(absl::StrCat("node ", node.value()),
                       absl::StrCat("node ", node.value(), " answers operation ", result.op(),
                                    ", which it was not asked for"));
+}
+
+void AgentReports::OnCopied(const CopyOrders::AskedToCopy& asked, const v1::OpResult& result) {
+  const auto [id, rank, node] = asked;
+  copies_.OnCopied(result);
+  // Of one that is in shared storage by now it says nothing.
+  if (result.code() == static_cast<int>(absl::StatusCode::kDataLoss) && IsOnNodesOnly(id))
+    return TakeForDamaged(id, rank, node, result.message());
+  if (result.code() != 0) return;
+  std::erase_if(observed_.copied_ranks, [&](const auto& copied) { return !IsOnNodesOnly(copied.first); });
+  if (!IsOnNodesOnly(id)) return;
+  observed_.copied_ranks[id].insert(rank);
+  agenda_.jobs.insert(state_.checkpoints.at(id).job);
+}
+
+// And counts.
+bool AgentReports::IsOnNodesOnly(const CheckpointId& id) const {
+  const auto found = state_.checkpoints.find(id);
+  return found != state_.checkpoints.end() && found->second.tier == Tier::kLocal &&
+         found->second.state == CheckpointState::kGood;
 }
 
 // An image that its node has read back. It says so until the image is gone, so this may be the second time.
@@ -234,8 +266,20 @@ void AgentReports::OnDamaged(const NodeId& node, const v1::DamagedImage& image) 
   const auto found = state_.checkpoints.find(CheckpointId(image.checkpoint()));
   if (found == state_.checkpoints.end()) return;
   const CheckpointRecord& checkpoint = found->second;
-  if (image.tier() != ToProto(checkpoint.tier)) return;
-  TakeForDamaged(checkpoint.id, image.rank() - checkpoint.first_rank, node, image.problem());
+  const int rank = image.rank() - checkpoint.first_rank;
+  if (image.tier() == ToProto(checkpoint.tier))
+    return TakeForDamaged(checkpoint.id, rank, node, image.problem());
+  if (image.tier() == v1::LOCAL) TakeCopiesForDamaged(checkpoint, rank, node, image.problem());
+}
+
+// Those in shared storage are good. A restore that reads what is damaged will say so itself.
+void AgentReports::TakeCopiesForDamaged(const CheckpointRecord& checkpoint, int rank, const NodeId& node,
+                                        const std::string& problem) {
+  const bool has_it = rank >= 0 && rank < static_cast<int>(checkpoint.nodes.size()) &&
+                      checkpoint.HasCopyOn(node, rank) && !checkpoint.exited.contains(rank);
+  if (!has_it || IsRestoringFrom(state_.jobs.at(checkpoint.job), checkpoint.id)) return;
+  const std::string why = absl::StrCat("rank ", rank, " on ", node.value(), ": ", Cut(problem));
+  recorder_.Record(checkpoint.job, CopiesChanged{checkpoint.id, NodeCopies::kUnwanted, why});
 }
 
 void AgentReports::TakeForDamaged(const CheckpointId& id, int rank, const NodeId& node,
@@ -247,6 +291,9 @@ void AgentReports::TakeForDamaged(const CheckpointId& id, int rank, const NodeId
   if (rank < 0 || rank >= static_cast<int>(checkpoint.nodes.size()) || checkpoint.nodes[rank] != node) return;
   if (checkpoint.exited.contains(rank)) return;
   const std::string why = absl::StrCat("rank ", rank, " on ", node.value(), ": ", Cut(problem));
+  // A restore that reads what is damaged will say so itself.
+  if (checkpoint.copies == NodeCopies::kUsed && IsRestoringFrom(state_.jobs.at(checkpoint.job), id)) return;
+  if (recovery_.GoesBackToNodes(checkpoint, why)) return;
   recorder_.Record(checkpoint.job, CheckpointChanged{id, CheckpointState::kDamaged, why});
   const JobRecord& job = state_.jobs.at(checkpoint.job);
   if (job.state == JobState::kParked && ResumptionOf(state_, job) == Resumption::kBeginning)

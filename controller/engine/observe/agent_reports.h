@@ -4,6 +4,7 @@
 #pragma once
 
 #include "absl/status/status.h"
+#include "controller/engine/act/copy_orders.h"
 #include "controller/engine/act/deletions.h"
 #include "controller/engine/act/orders.h"
 #include "controller/engine/act/strays.h"
@@ -20,8 +21,8 @@ namespace siding {
 class AgentReports {
  public:
   AgentReports(const Context& c, Silence& silence, NodeFaults& faults, CopyRecovery& copy,
-               ManagedTasks& tasks, Recovery& recovery, Deletions& deletions, Verifications& verifications,
-               Strays& strays, Orders& orders)
+               ManagedTasks& tasks, Recovery& recovery, Deletions& deletions, CopyOrders& copies,
+               Verifications& verifications, Strays& strays, Orders& orders)
       : state_(c.state),
         observed_(c.observed),
         clock_(c.clock),
@@ -37,6 +38,7 @@ class AgentReports {
         tasks_(tasks),
         recovery_(recovery),
         deletions_(deletions),
+        copies_(copies),
         verifications_(verifications),
         strays_(strays),
         orders_(orders) {}
@@ -56,7 +58,11 @@ class AgentReports {
   void OnForeign(const NodeId& node, const v1::TaskReport& report);
   bool HasRoomFor(const NodeId& node, const v1::TaskReport& report, const v1::TaskReport* before);
   void OnResult(const NodeId& node, const v1::OpResult& result);
+  void OnCopied(const CopyOrders::AskedToCopy& asked, const v1::OpResult& result);
+  bool IsOnNodesOnly(const CheckpointId& id) const;
   void OnDamaged(const NodeId& node, const v1::DamagedImage& image);
+  void TakeCopiesForDamaged(const CheckpointRecord& checkpoint, int rank, const NodeId& node,
+                            const std::string& problem);
   void TakeForDamaged(const CheckpointId& id, int rank, const NodeId& node, const std::string& problem);
 
   const ClusterState& state_;
@@ -74,6 +80,7 @@ class AgentReports {
   ManagedTasks& tasks_;
   Recovery& recovery_;
   Deletions& deletions_;
+  CopyOrders& copies_;
   Verifications& verifications_;
   Strays& strays_;
   Orders& orders_;

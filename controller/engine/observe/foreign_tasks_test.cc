@@ -5,7 +5,7 @@
 namespace siding {
 namespace {
 
-constexpr int64_t kOwn = 0xabc, kOther = 0xdef;
+constexpr int64_t kOwn = 0xabc, kForeign = 0xdef;
 
 class NumberedJournal final : public JournalOnTop {
  public:
@@ -42,7 +42,7 @@ class ForeignTasksTest : public EngineTest {
 TEST_F(ForeignTasksTest, IsNotTakenForTheJobOfItsNumber) {
   const JobId job = Submit(Batch());
   ASSERT_EQ(job, JobId(1));
-  cluster_.others["a"] = {Task(kOther)};
+  cluster_.others["a"] = {Task(kForeign)};
   AddNodes({"a"});
   Settle();
   EXPECT_EQ(State(job), JobState::kRunning);
@@ -54,7 +54,7 @@ TEST_F(ForeignTasksTest, ItsEndIsNotTheJobs) {
   AddNodes({"a"});
   const JobId job = Submit(Batch());
   Settle();
-  Report(Ended(kOther));
+  Report(Ended(kForeign));
   Settle();
   EXPECT_EQ(State(job), JobState::kRunning);
   EXPECT_EQ(cluster_.Count(v1::ToAgent::kForget), 0);
@@ -78,19 +78,19 @@ TEST_F(ForeignTasksTest, AndThatOfOneThatSaysNothingOfItsCluster) {
 }
 
 TEST_F(ForeignTasksTest, ItsNumberIsNotGivenToAnotherJob) {
-  cluster_.others["a"] = {Task(kOther)};
+  cluster_.others["a"] = {Task(kForeign)};
   AddNodes({"a"});
   EXPECT_EQ(Submit(Batch()), JobId(2));
 }
 
 // It would wait for ever.
 TEST_F(ForeignTasksTest, AFrozenOneContinues) {
-  cluster_.others["a"] = {Task(kOther, v1::SUSPENDED)};
+  cluster_.others["a"] = {Task(kForeign, v1::SUSPENDED)};
   AddNodes({"a"});
   Settle();
   const v1::ToAgent resume = cluster_.Last(v1::ToAgent::kResume);
   EXPECT_EQ(resume.task().job(), 1);
-  EXPECT_EQ(resume.task().cluster(), kOther);
+  EXPECT_EQ(resume.task().cluster(), kForeign);
 }
 
 TEST_F(ForeignTasksTest, ItsProgressIsNotTheJobs) {
@@ -98,7 +98,7 @@ TEST_F(ForeignTasksTest, ItsProgressIsNotTheJobs) {
   const JobId job = Submit(Batch());
   Settle();
   v1::FromAgent message;
-  *message.mutable_progress()->mutable_task() = Task(kOther).task();
+  *message.mutable_progress()->mutable_task() = Task(kForeign).task();
   message.mutable_progress()->set_bytes_done(1);
   engine_->OnMessage(NodeId("a"), message);
   engine_->Read([&](const ClusterState& state) {

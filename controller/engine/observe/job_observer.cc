@@ -48,7 +48,7 @@ std::string HowItFailed(const v1::TaskReport& report, const std::string& where, 
 }  // namespace
 
 bool JobObserver::Observe(const JobRecord& job) {
-  if (ObserveLostImages(job) || ObserveReturnedNodes(job)) return true;
+  if (ObserveCopied(job) || ObserveLostImages(job) || ObserveReturnedNodes(job)) return true;
   if (!HoldsNodes(job.state) || IsKnownFromQueueOnly(job)) return false;
   if (IsBeginning(job.state) && ObserveStart(job)) return true;
   if (ObserveExits(job)) return true;
@@ -71,6 +71,22 @@ bool JobObserver::Observe(const JobRecord& job) {
     default:
       return false;
   }
+}
+
+// All of its ranks' images are in shared storage: before it matters that a node with one of them is lost.
+bool JobObserver::ObserveCopied(const JobRecord& job) {
+  for (const CheckpointId& id : job.checkpoints) {
+    const CheckpointRecord& checkpoint = state_.checkpoints.at(id);
+    const auto copied = observed_.copied_ranks.find(id);
+    if (copied == observed_.copied_ranks.end() || checkpoint.tier != Tier::kLocal) continue;
+    const size_t ranks = checkpoint.nodes.size() - checkpoint.exited.size();
+    if (copied->second.size() < ranks) continue;
+    observed_.copied_ranks.erase(copied);
+    observed_.doubted_copies.erase(id);
+    recorder_.Record(job.id, CopiesChanged{id, NodeCopies::kUsed, {}});
+    return true;
+  }
+  return false;
 }
 
 // If one image on a node's own disk is lost, its whole checkpoint is useless.
@@ -118,7 +134,10 @@ bool JobObserver::ObserveStart(const JobRecord& job) {
       return true;
     }
     if (seen.phase() == v1::RESTORE_FAILED) {
+      const CheckpointId image = job.current.checkpoint;
       recovery_.RestoreFailed(job, rank, seen.report);
+      std::erase_if(observed_.doubted_copies, [&](const auto& id) { return !state_.copied.contains(id); });
+      if (state_.copied.contains(image)) observed_.doubted_copies.insert(image);
       return true;
     }
     // A rank that has exited already has run, too; one that was found where it is may be frozen.

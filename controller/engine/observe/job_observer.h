@@ -40,6 +40,7 @@ class JobObserver {
   bool Observe(const JobRecord& job);
 
  private:
+  bool ObserveCopied(const JobRecord& job);
   bool ObserveLostImages(const JobRecord& job);
   bool ObserveReturnedNodes(const JobRecord& job);
   bool ObserveStart(const JobRecord& job);

@@ -171,6 +171,23 @@ class Applier {
     }
   }
 
+  void operator()(const CopiesChanged& e) {
+    const auto found = state_.checkpoints.find(e.checkpoint);
+    if (found == state_.checkpoints.end()) return;
+    CheckpointRecord& checkpoint = found->second;
+    if (e.copies == NodeCopies::kAlone) {
+      if (checkpoint.copies != NodeCopies::kUsed) return;
+      checkpoint.tier = Tier::kLocal;
+      SetCopies(checkpoint, NodeCopies::kNone);
+      if (JobRecord* job = Find()) ++job->damaged_checkpoints;
+    } else if (e.copies != NodeCopies::kUsed) {
+      if (checkpoint.copies != NodeCopies::kNone) SetCopies(checkpoint, e.copies);
+    } else if (checkpoint.state == CheckpointState::kGood && checkpoint.tier == Tier::kLocal) {
+      checkpoint.tier = Tier::kShared;
+      SetCopies(checkpoint, e.copies);
+    }
+  }
+
   void operator()(const NodeCordoned& e) { state_.nodes[e.node].cordoned = e.cordoned; }
 
   void operator()(const NodeLost& e) {
@@ -302,6 +319,16 @@ class Applier {
     } else {
       state_.unwanted.erase(checkpoint.id);
     }
+    if (state == CheckpointState::kGone) SetCopies(checkpoint, NodeCopies::kNone);
+  }
+
+  void SetCopies(CheckpointRecord& checkpoint, NodeCopies copies) {
+    checkpoint.copies = copies;
+    if (copies == NodeCopies::kNone) {
+      state_.copied.erase(checkpoint.id);
+    } else {
+      state_.copied.insert(checkpoint.id);
+    }
   }
 
   void AddPlan(JobRecord& job, const Plan& plan) {
@@ -355,6 +382,7 @@ class Applier {
     for (const CheckpointId& checkpoint : job->second.ordered) {
       state_.checkpoints.erase(checkpoint);
       state_.unwanted.erase(checkpoint);
+      state_.copied.erase(checkpoint);
     }
     state_.jobs.erase(job);
   }

@@ -2,6 +2,8 @@
 // agents reported last. It is lost with the process: they report it again.
 #pragma once
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -40,10 +42,20 @@ struct CheckpointRecord {
   Duration stopped{0};  // for so long it stopped a job that ran on; 0: not known
   Duration took{0};     // from the order, or the end of the notice, until it counted; 0: it does not
   CheckpointState state = CheckpointState::kBeingMade;
+  NodeCopies copies = NodeCopies::kNone;
   std::string note;
 
   // So how long it took says nothing of how fast its tier is.
   bool SharesBytes() const { return new_bytes > Bytes{} && new_bytes < bytes; }
+  // Of its bytes: those of one rank that has an image.
+  Bytes PartOfRank() const {
+    return Bytes{bytes.value / std::max<int64_t>(1, std::ssize(nodes) - std::ssize(exited))};
+  }
+  // The node's own disk has its image as well.
+  bool HasCopyOn(const NodeId& node, int rank) const {
+    return copies == NodeCopies::kUsed && rank < std::ssize(nodes) &&
+           nodes[static_cast<size_t>(rank)] == node;
+  }
   // Empty: not known.
   std::string DigestOf(int rank) const {
     const auto found = digests.find(rank);
@@ -216,6 +228,7 @@ struct DurableState {
   Trends forgotten_trends;
   std::map<CheckpointId, CheckpointRecord> checkpoints;
   std::set<CheckpointId> unwanted;  // those that are deleted or damaged: to be taken out of the store
+  std::set<CheckpointId> copied;    // those whose images are on nodes' own disks as well
   std::map<NodeId, NodeRecord> nodes;
   Time restored_at;        // when a copy was put back; 0: it never was
   int skipped_orders = 0;  // then, of each job
@@ -234,6 +247,13 @@ struct ObservedState {
   std::map<NodeId, ObservedNode> observed_nodes;
   std::map<NodeId, std::map<TaskId, ObservedTask>> observed_tasks;
   ObservedQueue queue;
+  // Ranks whose images are in shared storage, say the nodes that have copied them, of checkpoints that are
+  // not recorded to be there.
+  std::map<CheckpointId, std::set<int>> copied_ranks;
+  std::set<NodeId> copying;  // nodes whose last heartbeats list copies
+  // Of those that are on nodes' own disks as well: a restore has failed, whatever the reason. The next one
+  // reads shared storage.
+  std::set<CheckpointId> doubted_copies;
 };
 
 struct ClusterState : DurableState, ObservedState {};

@@ -242,13 +242,22 @@ Resources ClusterView::HeldBy(const JobRecord& job, const NodeId& node) const {
              : job.spec.per_node;
 }
 
-NodeId ClusterView::NodeWithImage(const CheckpointRecord& checkpoint, int rank) const {
+bool ClusterView::HasSharedTier(const NodeId& node) const {
+  const auto observed = state_.observed_nodes.find(node);
+  return observed != state_.observed_nodes.end() &&
+         FromProto(observed->second.heartbeat.shared()).dump.known();
+}
+
+NodeId ClusterView::NodeWithImage(const CheckpointRecord& checkpoint, int rank, Tier tier) const {
   const NodeId& own = checkpoint.nodes[rank];
-  if (checkpoint.tier == Tier::kLocal || IsHeard(own)) return own;
+  if (tier == Tier::kLocal || IsHeard(own)) return own;
+  NodeId any = own;
   for (const auto& [other, observed] : state_.observed_nodes) {
-    if (IsHeard(other)) return other;
+    if (!IsHeard(other)) continue;
+    if (HasSharedTier(other)) return other;
+    any = other;
   }
-  return own;
+  return any;
 }
 
 bool ClusterView::IsBeingWritten(const CheckpointRecord& checkpoint, int rank) const {

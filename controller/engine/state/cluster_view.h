@@ -84,7 +84,9 @@ class ClusterView {
   // What the job holds of the node. A cluster manager's reservation takes nodes whole.
   Resources HeldBy(const JobRecord& job, const NodeId& node) const;
   // The node to ask for an image: the one that dumped it, or for a shared one any that is there.
-  NodeId NodeWithImage(const CheckpointRecord& checkpoint, int rank) const;
+  NodeId NodeWithImage(const CheckpointRecord& checkpoint, int rank, Tier tier) const;
+  // It has measured how fast that is.
+  bool HasSharedTier(const NodeId& node) const;
   // Its agent may still make it count, or has done so and needs it to tell how its task has ended.
   bool IsBeingWritten(const CheckpointRecord& checkpoint, int rank) const;
   // A rank's part of the newest image: what to expect of a job that was restored a moment ago and has not

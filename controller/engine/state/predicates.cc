@@ -92,6 +92,7 @@ bool IsSavedRunning(const JobRecord& job) {
 bool OnlySaves(const Event& event) {
   if (const auto* const changed = std::get_if<CheckpointChanged>(&event.body))
     return changed->state == CheckpointState::kDeleted || changed->state == CheckpointState::kGone;
+  if (std::holds_alternative<CopiesChanged>(event.body)) return true;
   const auto* const move = std::get_if<JobMoved>(&event.body);
   if (move == nullptr) return false;
   const bool is_order = move->event == JobEvent::kOrderDump || move->event == JobEvent::kOrderSave;

@@ -75,7 +75,8 @@ void Add(std::string& text, const CheckpointRecord& c) {
                   c.first_rank, " ", ToString(c.tier), " ", IdsText(c.nodes), " ", Text(c.exited), " ");
   absl::StrAppend(&text, c.bytes.value, " ", c.new_bytes.value, " ");
   absl::StrAppend(&text, Text(c.created), " ", c.ran.count(), " ", c.stopped.count(), " ", c.took.count(),
-                  " ", c.state, " ", c.note);
+                  " ", c.state, " ", c.note,
+                  c.copies == NodeCopies::kNone ? "" : " copies " + ToString(c.copies));
   for (const auto& [rank, digest] : c.digests) absl::StrAppend(&text, " ", rank, ":", digest);
   text += "\n";
 }

@@ -30,7 +30,7 @@ Bytes LeftToWrite(const JobRecord& job, const TaskSeen& seen, Bytes image) {
 TierRoom::UnderWay TierRoom::ToBeWritten() const { return Sum(IsOrdered); }
 
 TierRoom::UnderWay TierRoom::Sum(const std::function<bool(const JobRecord&)>& counts) const {
-  UnderWay under_way;
+  UnderWay under_way{LeftToCopy(), {}};
   for (const auto& [id, job] : state_.index.unsettled()) {
     if (!counts(*job)) continue;
     for (int rank : cluster_.LiveRanks(*job)) {
@@ -39,6 +39,25 @@ TierRoom::UnderWay TierRoom::Sum(const std::function<bool(const JobRecord&)>& co
     }
   }
   return under_way;
+}
+
+Bytes TierRoom::LeftToCopy() const {
+  // No honest agents say more.
+  constexpr Bytes kMost{int64_t{1} << 60};
+  Bytes left;
+  for (const NodeId& node : state_.copying) {
+    const ObservedNode& observed = state_.observed_nodes.at(node);
+    if (!observed.connected) continue;
+    for (const v1::ImageCopy& copy : observed.heartbeat.copies()) {
+      const auto image = state_.checkpoints.find(CheckpointId(copy.checkpoint()));
+      // Before it has begun, its agent does not know how much is to be written.
+      const Bytes all = copy.bytes_total() > 0              ? Bytes{copy.bytes_total()}
+                        : image == state_.checkpoints.end() ? Bytes{0}
+                                                            : image->second.PartOfRank();
+      left = std::min(kMost, left + std::max(Bytes{0}, all - Bytes{copy.bytes_done()}));
+    }
+  }
+  return left;
 }
 
 Bytes TierRoom::Free(const NodeId& node, Tier tier, const UnderWay& under_way) const {

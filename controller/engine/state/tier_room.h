@@ -29,7 +29,9 @@ class TierRoom {
 
   TierRoom(const ClusterState& state, const ClusterView& cluster) : state_(state), cluster_(cluster) {}
 
-  // With what is to be written of jobs that are only frozen as yet.
+  // What is being copied into shared storage, and is not there yet.
+  Bytes LeftToCopy() const;
+  // With that, and what is to be written of jobs that are only frozen as yet.
   UnderWay ToBeWritten() const;
   // On this node, less what is to be written.
   Bytes Free(const NodeId& node, Tier tier, const UnderWay& under_way) const;

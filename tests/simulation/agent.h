@@ -2,6 +2,7 @@
 // Destroying it is kill -9.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -34,6 +35,13 @@ class Agent {
   void Execute(const v1::ToAgent& command);
   void Forget(const v1::ToAgent& command);
   void Answer(const v1::ToAgent& command);  // Verify and Delete
+  // agent/node/image_copies.h: one after another.
+  void Copy(const v1::ToAgent& command);
+  void CallOffCopy(const ImageName& local);
+  void BeginCopy();
+  void EndCopy();
+  absl::StatusCode CopyNow(const ImageName& local);
+  void AnswerCopy(const v1::ToAgent& command, absl::StatusCode code);
   v1::Hello Hello();
   v1::Heartbeat Heartbeat();
 
@@ -42,6 +50,13 @@ class Agent {
   const AgentOptions options_;
   Host host_;
   std::map<TaskId, std::unique_ptr<Task>> tasks_;
+  struct Copying {
+    ImageName local;
+    v1::ToAgent command;
+    Time pauses_until;
+    bool is_written = false, called_off = false;
+  };
+  std::deque<Copying> copies_;  // the first is under way
 
   AgentStream stream_;  // last: what it still sends is lost
 };

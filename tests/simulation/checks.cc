@@ -11,12 +11,12 @@ namespace {
 
 bool IsOnDisk(CheckpointState state) { return state == CheckpointState::kGood; }
 
+}  // namespace
+
 ImageName ImageOf(const CheckpointRecord& checkpoint, int rank) {
   const std::string disk = checkpoint.tier == Tier::kLocal ? checkpoint.nodes[rank].value() : "";
   return {disk, checkpoint.id.value(), rank};
 }
-
-}  // namespace
 
 bool LiesOnALostDisk(const ClusterState& recorded, const CheckpointRecord& checkpoint) {
   if (checkpoint.tier != Tier::kLocal) return false;
@@ -40,6 +40,7 @@ void Checks::OnEvent(const Event& event) {
     CheckDamaged(event, *changed);
     CheckRefused(event, *changed);
   }
+  if (const auto* copies = std::get_if<CopiesChanged>(&event.body)) CheckCopied(*copies);
   if (const auto* exited = std::get_if<RankExited>(&event.body)) {
     const JobRecord& job = *Find(event.job);
     const auto done = lab_.finished.find({event.job, exited->rank});
@@ -83,6 +84,7 @@ void Checks::PutBack(const std::function<void()>& put_back) {
   }
   excused_.merge(gone_);
   gone_.clear();
+  excused_.merge(copies_gone_);  // the copy of the journal may say that they are all that there is
   old_starts_ = starts_;
   put_back();
   for (const auto& [id, checkpoint] : recorded_.checkpoints) {
@@ -134,6 +136,20 @@ void Checks::CheckRestorable(const Event& event, const CheckpointChanged& change
   if (changed.state == CheckpointState::kDeleted && !IsTerminal(job.state) && changed.by.empty() && !lost &&
       job.checkpoints.empty())
     lab_.trace.Violate(absl::StrCat("the last checkpoint of job ", job.id.value(), " is deleted"));
+}
+
+// What is in shared storage by what is recorded is there.
+void Checks::CheckCopied(const CopiesChanged& changed) {
+  const auto found = recorded_.checkpoints.find(changed.checkpoint);
+  if (found == recorded_.checkpoints.end() || excused_.contains(changed.checkpoint)) return;
+  const CheckpointRecord& checkpoint = found->second;
+  if (!IsOnDisk(checkpoint.state) || checkpoint.tier != Tier::kShared) return;
+  for (int rank = 0; rank < static_cast<int>(checkpoint.nodes.size()); ++rank) {
+    if (!checkpoint.exited.contains(rank) && !lab_.store.images.contains(ImageOf(checkpoint, rank)))
+      lab_.trace.Violate(absl::StrCat("checkpoint ", changed.checkpoint.value(),
+                                      " counts in shared storage, and ", ToString(ImageOf(checkpoint, rank)),
+                                      " does not exist"));
+  }
 }
 
 // An image is given up only if it is not what was written. One that is in none of the stores was never whole.
@@ -264,6 +280,14 @@ void Checks::OnDelete(const ImageName& name) {
   const auto found = recorded_.checkpoints.find(CheckpointId(name.checkpoint));
   if (excused_.contains(CheckpointId(name.checkpoint))) return;  // by an order of before
   if (gone_.contains(CheckpointId(name.checkpoint))) return;     // and may be forgotten
+  // What else there is of it stays.
+  const bool is_copy = found != recorded_.checkpoints.end() && !name.disk.empty() &&
+                       found->second.copies == NodeCopies::kUnwanted &&
+                       lab_.store.images.contains({"", name.checkpoint, name.rank});
+  if (is_copy) {
+    copies_gone_.insert(CheckpointId(name.checkpoint));
+    return;
+  }
   if (found == recorded_.checkpoints.end() || found->second.state == CheckpointState::kGood ||
       found->second.state == CheckpointState::kBeingMade)
     lab_.trace.Violate(absl::StrCat("image ", ToString(name), " is deleted, and its checkpoint is not"));
@@ -295,6 +319,10 @@ std::string Checks::Unrest() const {
     const bool unwanted = IsUnwanted(checkpoint.state);
     if (unwanted && !IsOutOfReach(checkpoint))
       return absl::StrCat("checkpoint ", id.value(), " is ", ToString(checkpoint.state), " and not gone");
+    const bool burnt = std::any_of(checkpoint.nodes.begin(), checkpoint.nodes.end(),
+                                   [&](const NodeId& node) { return burnt_.contains(node); });
+    if (checkpoint.copies == NodeCopies::kUnwanted && !burnt)
+      return absl::StrCat("checkpoint ", id.value(), " is not gone from its nodes' disks");
   }
   return "";
 }
@@ -356,6 +384,10 @@ void Checks::CheckImages() {
       // One that ended while it was being dumped may have one or not.
       const ImageName name = ImageOf(checkpoint, rank);
       wanted.insert(name);
+      if (checkpoint.copies != NodeCopies::kNone)
+        wanted.insert({checkpoint.nodes[rank].value(), id.value(), rank});
+      // It may have been copied without that being known; it goes with the image.
+      if (checkpoint.tier == Tier::kLocal) wanted.insert({"", id.value(), rank});
       if (!checkpoint.exited.contains(rank) && !lab_.store.images.contains(name) && !HasBurnt(name) &&
           !excused_.contains(id))
         lab_.trace.Violate(absl::StrCat("checkpoint ", id.value(), " is good, and image ", ToString(name),

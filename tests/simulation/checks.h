@@ -13,6 +13,9 @@
 
 namespace siding::simulation {
 
+// Where it is for every node that may restore it.
+ImageName ImageOf(const CheckpointRecord& checkpoint, int rank);
+
 // An image that the checkpoint needs is on the disk of a node that an operator has said to be lost.
 bool LiesOnALostDisk(const ClusterState& recorded, const CheckpointRecord& checkpoint);
 
@@ -52,6 +55,7 @@ class Checks {
   bool IsLost(const TaskId& task) const;
   void CheckProcesses(const Machine& machine, std::map<JobId, TaskId>& seen);
   void CheckRestorable(const Event& event, const CheckpointChanged& changed);
+  void CheckCopied(const CopiesChanged& changed);
   void CheckDamaged(const Event& event, const CheckpointChanged& changed);
   void CheckRefused(const Event& event, const CheckpointChanged& changed);
   void CheckStartsOver(const Event& event);
@@ -83,7 +87,7 @@ class Checks {
   std::set<std::pair<JobId, int>> old_starts_;  // those of before a copy was put back
   // Since the copy that was put back: what was started and dumped, and which images need not exist any more.
   std::set<std::pair<JobId, int>> lost_starts_;
-  std::set<CheckpointId> lost_checkpoints_, excused_, gone_;
+  std::set<CheckpointId> lost_checkpoints_, excused_, gone_, copies_gone_;
 };
 
 }  // namespace siding::simulation

@@ -57,7 +57,9 @@ void World::DrawPolicy() {
     policy.most_lost_work = random.Between(5s, 60s);
     policy.checkpoint_bandwidth = random.OneOf(std::vector{0.1, 0.3, 0.5});
     policy.checkpoint_stops = random.OneOf(std::vector{0.05, 0.5});
+    policy.checkpoint_tier = random.Chance(0.5) ? Tier::kLocal : Tier::kShared;
   }
+  policy.copy_images = random.Chance(0.8);
   policy.when_late = random.OneOf(std::vector{WhenLate::kRefuse, WhenLate::kBestEffort, WhenLate::kQueue});
 }
 

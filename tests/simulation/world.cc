@@ -124,12 +124,11 @@ void World::LookForRest() {
 // help.
 bool World::LacksImage(const CheckpointRecord& checkpoint) const {
   if (LiesOnALostDisk(controller_->journal().state(), checkpoint)) return false;
-  const auto there =
-      std::count_if(lab_.store.images.begin(), lab_.store.images.end(), [&](const auto& image) {
-        return image.first.checkpoint == checkpoint.id.value() &&
-               !checkpoint.exited.contains(image.first.rank);
-      });
-  return there < std::ssize(checkpoint.nodes) - std::ssize(checkpoint.exited);
+  for (int rank = 0; rank < static_cast<int>(checkpoint.nodes.size()); ++rank) {
+    if (!checkpoint.exited.contains(rank) && !lab_.store.images.contains(ImageOf(checkpoint, rank)))
+      return true;
+  }
+  return false;
 }
 
 // What is held is released, what a user has frozen goes on when the user says so, and what has nothing to go

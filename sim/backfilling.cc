@@ -13,6 +13,7 @@ void Simulation::Reserve() {
 bool Simulation::Fits(int j) const {
   const int nodes = Spec(j).trace.nodes;
   if (machine_.free() < nodes) return false;
+  if (now_ < jobs_[j].copied_at && !IsFreeOnDisks(j)) return false;
   return Spec(j).on_demand || batch_held_ + nodes <= w_.nodes - reserved_;
 }
 
@@ -37,13 +38,14 @@ void Simulation::Schedule() {
         if (start && !in_time) extra -= nodes;
       }
       if (start) {
-        Start(j, machine_.Take(nodes, j));
+        Start(j, TakeNodes(j));
         continue;
       }
       (*list)[kept++] = j;
       if (!waits) {
         waits = true;
         std::tie(shadow, extra) = Reservation(nodes);
+        shadow = std::max(shadow, jobs_[j].copied_at);
       }
     }
     list->resize(kept);

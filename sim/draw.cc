@@ -84,7 +84,8 @@ absl::Status Check(const Parameters& p) {
              "checkpoint-fraction: expected LEAST:MOST between 0 and 1"));
   for (const auto& [option, value] : {std::pair("node-memory", p.node_memory),
                                       {"node-bandwidth", p.node_bandwidth},
-                                      {"shared-bandwidth", p.shared_bandwidth}})
+                                      {"shared-bandwidth", p.shared_bandwidth},
+                                      {"local-bandwidth", p.local_bandwidth}})
     SIDING_RETURN_IF_ERROR(Expect(IsAmount(value), absl::StrCat(option, ": expected a number, more than 0")));
   SIDING_RETURN_IF_ERROR(Expect(p.spread >= 0 && p.spread <= 2, "spread: expected 0 to 2"));
   SIDING_RETURN_IF_ERROR(
@@ -96,11 +97,19 @@ absl::Status Check(const Parameters& p) {
              "negative"));
   SIDING_RETURN_IF_ERROR(
       Expect(p.written_share >= 0 && p.written_share <= 1, "written-share: expected 0 to 1"));
+  SIDING_RETURN_IF_ERROR(Expect(p.disks_lost >= 0 && p.disks_lost <= 1, "disks-lost: expected 0 to 1"));
   return Expect(p.failures_per_node_year >= 0 && p.failures_per_node_year < 1e4,
                 "failure-rate: expected 0 to 10000 a node and year");
 }
 
 double NodeTransferTime(const Parameters& p, double bytes) { return p.overhead + bytes / p.node_bandwidth; }
+
+double LocalTransferTime(const Parameters& p, double bytes) { return p.overhead + bytes / p.local_bandwidth; }
+
+double SharedPart(const Parameters& p, const Job& job, int machine) {
+  const double nodes = job.trace.nodes;
+  return std::min(nodes * p.node_bandwidth, p.shared_bandwidth * nodes / machine);
+}
 
 absl::StatusOr<Workload> Draw(const Trace& trace, const Parameters& parameters) {
   SIDING_RETURN_IF_ERROR(Check(parameters));
@@ -127,9 +136,13 @@ absl::StatusOr<Workload> Draw(const Trace& trace, const Parameters& parameters) 
     return absl::InvalidArgumentError(absl::StrCat(trace.name, ": every job is larger than the machine"));
   if (parameters.failures_per_node_year > 0) {
     const double mean = kYear / parameters.failures_per_node_year / workload.nodes;
+    // Of their own: whatever the share is, all else is drawn as ever, and a larger one loses more disks, no
+    // others.
+    Dice disks(~parameters.seed);
     double at = dice.Exponential(mean);
     while (at < last) {
-      workload.failures.push_back({at, static_cast<int>(dice.Uniform() * workload.nodes)});
+      const int node = static_cast<int>(dice.Uniform() * workload.nodes);
+      workload.failures.push_back({at, node, disks.Uniform() < parameters.disks_lost});
       at += dice.Exponential(mean);
     }
   }

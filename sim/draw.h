@@ -32,11 +32,13 @@ struct Parameters {
   double checkpoint_least = 0.1, checkpoint_most = 0.6;  // of the node's memory, uniform
   double node_bandwidth = 1e9;                           // of one node to shared storage, bytes/s
   double shared_bandwidth = 200e9;                       // of all together
+  double local_bandwidth = 1e9;                          // of one node's own disk
   double overhead = 2;                                   // seconds of every dump and restore
   double spread = 0.2;              // standard deviation of the logarithm of real to measured time
   double kill_grace = 10;           // seconds
   double self_checkpointing = 0.5;  // share of jobs that save by themselves, at Daly's interval
   double failures_per_node_year = 0.2;
+  double disks_lost = 1;           // share of failures that take the node's disk with them
   bool protect_on_demand = false;  // these get images on schedule as well
   bool whole_images = false;       // as if no job were tracked, as none on GPUs is
   bool images_alone = false;       // as if nobody else wrote beside an image on schedule
@@ -70,6 +72,7 @@ struct Job {
 struct Failure {
   double at = 0;
   int node = 0;
+  bool loses_disk = true;
 };
 
 struct Workload {
@@ -82,6 +85,11 @@ struct Workload {
 
 // Of so many bytes from a node to shared storage or back, where the node is the bottleneck, as measured.
 double NodeTransferTime(const Parameters& parameters, double bytes);
+// The same, to the node's own disk or back.
+double LocalTransferTime(const Parameters& parameters, double bytes);
+// Bytes/s that are a job's part of shared storage: what its nodes can write, or their share of what all can,
+// if that is less. `machine`: nodes of all.
+double SharedPart(const Parameters& parameters, const Job& job, int machine);
 
 absl::StatusOr<Workload> Draw(const Trace& trace, const Parameters& parameters);
 

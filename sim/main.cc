@@ -66,7 +66,7 @@ std::vector<Metrics> ReplayAll(const Workload& workload, const std::vector<Strat
       metrics[i] = Measure(workload, strategies[i].name, Replay(workload, strategies[i]));
       const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       MutexLock lock(output);
-      if (!quiet) std::cerr << absl::StrFormat("%-21s replayed in %.1f s\n", strategies[i].name, took);
+      if (!quiet) std::cerr << absl::StrFormat("%-22s replayed in %.1f s\n", strategies[i].name, took);
     }
   };
   std::vector<std::thread> pool;
@@ -177,9 +177,10 @@ void AddCompare(CLI::App& app, Options& o) {
   const auto add = AdderTo(app);
   app.add_option("--trace", o.trace, "a Standard Workload Format file (.swf), or Philly's csv")->required();
   add("--strategies", o.strategies, "all, or names with commas between them");
-  app.add_option("--policy", o.policy,
-                 "policy file for the strategies 'siding' and 'siding-protected'; else the values of "
-                 "policies/default.yaml");
+  app.add_option(
+      "--policy", o.policy,
+      "policy file for the strategies 'siding', 'siding-protected' and 'siding-protected-local'; else the "
+      "values of policies/default.yaml");
   add("--seed", o.parameters.seed, "of all random numbers")
       ->check(CLI::Validator(
           [](const std::string& text) {
@@ -199,9 +200,13 @@ void AddCompare(CLI::App& app, Options& o) {
   add("--node-memory", o.parameters.node_memory, "bytes of memory of a node");
   add("--node-bandwidth", o.parameters.node_bandwidth, "bytes/s of a node to shared storage");
   add("--shared-bandwidth", o.parameters.shared_bandwidth, "bytes/s of all nodes together");
+  add("--local-bandwidth", o.parameters.local_bandwidth,
+      "bytes/s of one node's own disk, for images on schedule where the policy has checkpoint_tier: local");
   add("--spread", o.parameters.spread, "relative spread of real times around predicted ones");
   add("--self-checkpointing", o.parameters.self_checkpointing, "share of jobs that save by themselves");
   add("--failure-rate", o.parameters.failures_per_node_year, "failures of a node in a year");
+  add("--disks-lost", o.parameters.disks_lost,
+      "share of these in which the node's own disk is lost; else it is there again with its node");
   app.add_flag("--protect", o.protect,
                "checkpoint batch jobs on schedule under every strategy, as under siding-protected");
   app.add_flag("--protect-on-demand", o.parameters.protect_on_demand,

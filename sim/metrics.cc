@@ -56,10 +56,12 @@ Metrics Measure(const Workload& workload, const std::string& name, const Replaye
     m.stop_node_hours += result.stopped * job.trace.nodes / 3600;
     m.fault_node_hours += result.slowed * job.trace.nodes / 3600;
     m.bytes_written += result.bytes_written;
+    m.bytes_copied += result.bytes_copied;
     useful += job.trace.runtime * job.trace.nodes;
   }
   m.span = replayed.span;
   m.checkpoint_interval_mean = replayed.interval;
+  m.copy_interval_mean = replayed.copy_interval;
   m.planning_seconds = replayed.planning;
   const double all = replayed.span * workload.nodes;
   m.utilisation = all > 0 ? replayed.busy / all : 0;

@@ -34,7 +34,8 @@ struct Metrics {
   double useful_utilisation = 0;        // of these, computed once
   double preemptions_per_job = 0;       // batch
   double checkpoint_interval_mean = 0;  // of jobs with images on schedule, seconds; 0: there are none
-  double bytes_written = 0;
+  double copy_interval_mean = 0;        // of copies of these images into shared storage; 0: there are none
+  double bytes_written = 0, bytes_copied = 0;
   double planning_seconds = 0;
   double span = 0;
 

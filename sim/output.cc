@@ -41,6 +41,7 @@ json DrawnJson(const Trace& trace, const Workload& w) {
           {"checkpoint_bytes_per_node_mean", bytes / static_cast<double>(w.jobs.size())},
           {"node_bandwidth_bytes_per_second", p.node_bandwidth},
           {"shared_bandwidth_bytes_per_second", p.shared_bandwidth},
+          {"local_bandwidth_bytes_per_second", p.local_bandwidth},
           {"overhead_seconds", p.overhead},
           {"speed_spread", p.spread},
           {"kill_grace_seconds", p.kill_grace},
@@ -48,6 +49,7 @@ json DrawnJson(const Trace& trace, const Workload& w) {
           {"self_checkpointing_jobs", own},
           {"failures_per_node_year", p.failures_per_node_year},
           {"failures", w.failures.size()},
+          {"disks_lost_share", p.disks_lost},
           {"protect_on_demand", p.protect_on_demand},
           {"images_alone", p.images_alone},
           {"image_stop_seconds", p.image_stop},
@@ -99,7 +101,9 @@ json MetricsJson(const Metrics& m) {
           {"useful_utilisation", m.useful_utilisation},
           {"useful_of_held", m.utilisation > 0 ? m.useful_utilisation / m.utilisation : 1},
           {"checkpoint_interval_mean", m.checkpoint_interval_mean},
+          {"copy_interval_mean", m.copy_interval_mean},
           {"bytes_written", m.bytes_written},
+          {"bytes_copied", m.bytes_copied},
           {"span", m.span},
           {"planning_seconds", m.planning_seconds}};
 }
@@ -133,9 +137,9 @@ std::string ToCsv(const json& result) {
 
 std::string ToTable(const json& result) {
   std::string table =
-      absl::StrFormat("%-20s %8s %8s %8s %8s %8s %8s %7s %6s %11s\n", "", "of held", "useful", "in time",
+      absl::StrFormat("%-22s %8s %8s %8s %8s %8s %8s %7s %6s %11s\n", "", "of held", "useful", "in time",
                       "feasible", "instant", "slowdown", "victims", "effic.", "queue");
-  std::string costs = absl::StrFormat("%-20s  %-34s   %-27s   %-26s\n%-20s", "node-hours", "preemption",
+  std::string costs = absl::StrFormat("%-22s  %-34s   %-27s   %-26s\n%-22s", "node-hours", "preemption",
                                       "failures", "protection", "");
   absl::StrAppendFormat(&costs, "  %8s %7s %8s %8s   %8s %8s %9s   %8s %8s %8s   %9s %9s\n", "lost", "dump",
                         "restore", "all", "lost", "restore", "all", "stops", "faults", "all", "sum",
@@ -143,7 +147,7 @@ std::string ToTable(const json& result) {
   for (const json& s : result.at("strategies")) {
     const auto number = [&](const char* key) { return s.at(key).get<double>(); };
     const std::string name = s.at("name");
-    absl::StrAppendFormat(&table, "%-20s %7.2f%% %7.2f%% %7.2f%% %7.2f%% %7.2f%% %8.2f %7d %6.2f %11.1f\n",
+    absl::StrAppendFormat(&table, "%-22s %7.2f%% %7.2f%% %7.2f%% %7.2f%% %7.2f%% %8.2f %7d %6.2f %11.1f\n",
                           name, 100 * number("useful_of_held"), 100 * number("useful_utilisation"),
                           100 * number("deadline_hit_rate"), 100 * number("deadline_hit_rate_where_feasible"),
                           100 * number("instant_start_rate"), number("bounded_slowdown_mean"),
@@ -151,7 +155,7 @@ std::string ToTable(const json& result) {
                           number("queue_node_hours"));
     const double after_failures = number("failure_restore_node_hours");
     absl::StrAppendFormat(
-        &costs, "%-20s  %8.0f %7.0f %8.0f %8.0f   %8.0f %8.0f %9.0f   %8.0f %8.0f %8.0f   %9.0f %8.0fs\n",
+        &costs, "%-22s  %8.0f %7.0f %8.0f %8.0f   %8.0f %8.0f %9.0f   %8.0f %8.0f %8.0f   %9.0f %8.0fs\n",
         name, number("lost_node_hours"), number("checkpoint_node_hours"),
         number("restore_node_hours") - after_failures, number("preemption_cost_node_hours"),
         number("failure_node_hours"), after_failures, number("failure_cost_node_hours"),

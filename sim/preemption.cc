@@ -28,7 +28,7 @@ void Simulation::PrepareSnapshot() {
     node.id = NodeId("n" + std::to_string(n));
     node.capacity = {1, Bytes{static_cast<int64_t>(p_.node_memory)}, 0};
     node.ram_available = node.capacity.memory;
-    node.shared = {to_shared, to_shared};  // images on local disks are not simulated
+    node.shared = {to_shared, to_shared};  // nobody makes way to a local disk
     snapshot_.nodes.push_back(std::move(node));
   }
 }
@@ -73,8 +73,8 @@ JobView Simulation::View(int v) {
     view.memory.push_back(Bytes{static_cast<int64_t>(Spec(v).bytes)});
   }
   view.running_since = At(now_ - job.done);
-  view.durable_at = At(now_ - (job.done - job.durable));
-  if (job.durable > 0) view.way_back = WayBack(v);
+  view.durable_at = At(now_ - (job.done - job.newest.work));
+  if (job.newest.work > 0) view.way_back = WayBack(v);
   const ProtectionSchedule& schedule = schedules_[v];
   view.most_lost = FromSeconds(schedule.MostLost(job.computing));
   if (const double until = BusyUntil(v); until > 0) view.saved_by = At(until);
@@ -92,6 +92,7 @@ double Simulation::BusyUntil(int v) const {
 
 Duration Simulation::WayBack(int v) const {
   const Job& spec = Spec(v);
+  if (IsOnDisksOnly(v)) return FromSeconds(LocalTransferTime(p_, spec.bytes));
   return FromSeconds(
       std::max(NodeTransferTime(p_, spec.bytes), spec.bytes * spec.trace.nodes / shared_bandwidth_));
 }
@@ -206,14 +207,14 @@ void Simulation::Gone(int v) {
     Move(v, {After(v) == JobState::kParked ? JobEvent::kReleased : JobEvent::kRequeued});
   } else {
     in_flight_ -= Spec(v).bytes * Spec(v).trace.nodes;
-    job.durable = job.at_start = job.done;
-    job.shares = false;
+    job.at_start = job.done;
+    job.newest = job.safe = {job.done};
     job.computing = 0;
     if (moving_.contains(v)) Thaw(v);
     Move(v, {JobEvent::kCommit, JobEvent::kReleased});
   }
   returning_.push_back(v);
-  Leave(v);
+  LeaveForNow(v);
 }
 
 void Simulation::Grant(int j) {
@@ -225,11 +226,13 @@ void Simulation::Grant(int j) {
   Start(j, std::move(nodes));
 }
 
-void Simulation::Fail(int node) {
-  for (int j : {machine_.runner(node), machine_.sleeper(node)}) {
+void Simulation::Fail(const Failure& failure) {
+  for (int j : {machine_.runner(failure.node), machine_.sleeper(failure.node)}) {
     if (j == kNobody) continue;
     SimJob& job = jobs_[j];
     if (job.state == JobState::kRunning) CountWork(j);
+    // Else the node is back with its disk at once, and nobody gives it up for the newest copied image.
+    if (failure.loses_disk) job.newest = job.safe;
     if (job.state == JobState::kKilling || job.state == JobState::kStarting)
       continue;  // gone in a moment anyway
     if (job.state == JobState::kDumping) in_flight_ -= Spec(j).bytes * Spec(j).trace.nodes;
@@ -239,8 +242,9 @@ void Simulation::Fail(int node) {
     if (job.away_since < 0) job.away_since = now_;
     job.failed = true;
     (Spec(j).on_demand ? late_ : returning_).push_back(j);
-    Leave(j);
+    LeaveForNow(j);
   }
+  if (failure.loses_disk) LoseDisk(failure.node);
 }
 
 void Simulation::Thaw(int j) {

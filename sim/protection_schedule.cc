@@ -10,10 +10,6 @@
 namespace siding::sim {
 namespace {
 
-// The parents of an image hold no more, of its memory (agent/memory/parent_pages.h), and are no more
-// (store/parents.h).
-constexpr double kMostStored = 1.5;
-constexpr int kMostParents = 8;
 // A process that writes more between two images is not tracked.
 constexpr double kMostWritten = 0.75;
 // The last ten are learned from, and the first two are like no others.
@@ -25,22 +21,24 @@ class Images {
   Images(const Job& job, const Policy& policy, const Parameters& p)
       : job_(job),
         p_(p),
+        is_local_(policy.checkpoint_tier == Tier::kLocal),
         left_(policy.ShareLeft()),
         tracked_(!p.whole_images && p.written_share <= kMostWritten),
         row_(tracked_ ? RowOf(p.written_share) : ImageRow{}) {}
 
   const ImageRow& row() const { return row_; }
-  bool IsWhole(int image) const { return image % row_.images == 0; }
-  double Bytes(int image) const { return (IsWhole(image) ? 1 : p_.written_share) * job_.bytes; }
-  // The first one is not one of those for which the policy keeps bandwidth: it is written like any dump.
+  double Bytes(int image) const { return row_.Share(image) * job_.bytes; }
   double Writing(int image, double speed) const {
-    const double share = p_.images_alone ? 1 : image == 0 ? left_ : 1 - left_;
-    const double bandwidth = share * p_.shared_bandwidth;
-    return std::max(speed * NodeTransferTime(p_, Bytes(image)), job_.trace.nodes * Bytes(image) / bandwidth);
+    if (is_local_) return speed * LocalTransferTime(p_, Bytes(image));
+    return WritingShared(Bytes(image), speed, image == 0);
+  }
+  // Of a copy of so much of its memory.
+  double Copying(double share, bool is_first) const {
+    return WritingShared(share * job_.bytes, job_.speed, is_first);
   }
   double Stop(int image) const {
     if (!RunsOn()) return Writing(image, job_.speed);
-    const bool as_criu = image < 2 || !tracked_ || (IsWhole(image) && row_.stops_job);
+    const bool as_criu = image < 2 || !tracked_ || (row_.IsWhole(image) && row_.stops_job);
     const double per_gib = as_criu ? p_.untracked_stop_per_gib : p_.image_stop_per_gib;
     return p_.image_stop + per_gib * job_.bytes / kGib;
   }
@@ -53,30 +51,46 @@ class Images {
  private:
   // While it is written.
   bool RunsOn() const { return !p_.whole_images; }
+  // The first one is not one of those for which the policy keeps bandwidth: it is written like any dump.
+  double WritingShared(double bytes, double speed, bool is_first) const {
+    const double share = p_.images_alone ? 1 : is_first ? left_ : 1 - left_;
+    const double bandwidth = share * p_.shared_bandwidth;
+    return std::max(speed * NodeTransferTime(p_, bytes), job_.trace.nodes * bytes / bandwidth);
+  }
 
   const Job& job_;
   const Parameters& p_;
+  const bool is_local_;
   const double left_;
   const bool tracked_;
   const ImageRow row_;
 };
 
-}  // namespace
-
-ImageRow RowOf(double written_share) {
-  // All of it is changed in the end, and a share that is written in decimals is not to be one image more.
-  const double most = written_share > 0 ? std::ceil((kMostStored - 1) / written_share - 1e-9) : kNever;
-  const int longest = kMostParents + 1;
-  return {most < longest ? std::max(1, static_cast<int>(most)) : longest, most >= longest};
+// Each so many-th image is copied. `bandwidth`: what copies may take.
+double CopyEach(const Images& costs, double bytes, double bandwidth, double interval) {
+  const ImageRow& row = costs.row();
+  const auto takes = [&](double n) {
+    const double share = row.MeanNew(n);
+    return std::max(share * bytes / bandwidth, costs.Copying(share, false));
+  };
+  for (int n = 1; n < row.images; ++n) {
+    if (takes(n) <= n * interval) return n;
+  }
+  // More is never new.
+  return std::max<double>(row.images, std::ceil(takes(row.images) / interval));
 }
+
+}  // namespace
 
 ProtectionSchedule::ProtectionSchedule(const Job& job, const Policy& policy, const Parameters& p,
                                        int machine) {
   const Duration most_lost = MostLostWork(policy);
   if ((job.on_demand && !p.protect_on_demand) || most_lost <= Duration(0)) return;
+  is_local_ = policy.checkpoint_tier == Tier::kLocal;
   const Images costs(job, policy, p);
   const double nodes = job.trace.nodes;
-  const double part = std::min(nodes * p.node_bandwidth, p.shared_bandwidth * nodes / machine);
+  const double shared = policy.checkpoint_bandwidth * SharedPart(p, job, machine);
+  const double most_written = is_local_ ? policy.checkpoint_bandwidth * nodes * p.local_bandwidth : shared;
   // Before the first one: by its size and the measured speed, and whatever it costs.
   const Duration first = FromSeconds(costs.Writing(0, 1));
   IntervalTerms terms{.cost = {.stop = first, .takes = first, .longest = first}, .most_lost = most_lost};
@@ -89,13 +103,13 @@ ProtectionSchedule::ProtectionSchedule(const Job& job, const Policy& policy, con
     next.stop = costs.Stop(k);
     next.takes = costs.Takes(k);
     next.bytes = nodes * costs.Bytes(k);
-    next.shares = !costs.IsWhole(k);
+    next.shares = !costs.row().IsWhole(k);
     Learn(learned, {.stop = FromSeconds(next.stop),
                     .takes = FromSeconds(next.takes),
                     .written = Bytes{static_cast<int64_t>(next.bytes)}});
     terms.cost = *Expected(learned, Tier::kShared);
     terms.most_stopped = policy.checkpoint_stops;
-    terms.bytes_per_second = policy.checkpoint_bandwidth * part;
+    terms.bytes_per_second = most_written;
     // Not more than half of the time: what writes so much takes its time as well.
     const double following = ToSeconds(ChooseInterval(terms).interval);
     next.faults = std::min(costs.Faults(k), 0.5 * (next.takes - next.stop + following));
@@ -103,6 +117,12 @@ ProtectionSchedule::ProtectionSchedule(const Job& job, const Policy& policy, con
     images_.push_back(next);
   }
   end_ = next;
+  row_ = costs.row();
+  bytes_ = nodes * job.bytes;
+  if (!is_local_ || !policy.copy_images) return;
+  copy_each_ = CopyEach(costs, bytes_, shared, interval());
+  first_copy_takes_ = costs.Copying(1, true);
+  copy_takes_ = costs.Copying(row_.MeanNew(copy_each_), false);
 }
 
 ProtectionSchedule::Image ProtectionSchedule::NextTo(const Image& last, double interval) const {
@@ -198,6 +218,45 @@ double ProtectionSchedule::Written(double computing) const {
   if (m.image < 0) return 0;
   const Image& image = images_[m.image];
   return m.rounds * (end_.written - images_[kFirst].written) + image.written + image.bytes;
+}
+
+double ProtectionSchedule::WrittenByCopies(double computing) const {
+  const double copied = copy_each_ > 0 ? NewestCopied(computing) : -1;
+  return copied < 0 ? 0 : bytes_ * (1 + copied / copy_each_ * row_.MeanNew(copy_each_));
+}
+
+Saved ProtectionSchedule::Copied(double computing) const {
+  const double copied = NewestCopied(computing);
+  return copied < 0 ? Saved{} : Saved{Numbered(copied).work, !row_.IsWhole(copied)};
+}
+
+double ProtectionSchedule::Uncopied(double computing) const {
+  const double newest = Newest(computing);
+  if (!is_local_ || newest < 0) return 0;
+  return copy_each_ > 0 ? bytes_ * row_.NewSince(newest, NewestCopied(computing)) : kNever;
+}
+
+double ProtectionSchedule::Newest(double computing) const {
+  const Moment m = Find(computing);
+  const int image = Counts(m);
+  return image < 0 ? -1 : m.rounds * row_.images + image;
+}
+
+double ProtectionSchedule::NewestCopied(double computing) const {
+  const double newest = Newest(computing);
+  if (!is_local_) return newest;
+  if (newest < 0 || copy_each_ == 0) return -1;
+  double copied = std::floor(newest / copy_each_) * copy_each_;
+  while (copied >= 0 && Numbered(copied).ready() + CopyTakes(copied) > computing) copied -= copy_each_;
+  return std::max(copied, -1.0);
+}
+
+ProtectionSchedule::Image ProtectionSchedule::Numbered(double number) const {
+  const double rounds = number < kFirst ? 0 : std::floor((number - kFirst) / row_.images);
+  Image image = images_[static_cast<size_t>(number - rounds * row_.images)];
+  image.begin += rounds * (end_.begin - images_[kFirst].begin);
+  image.work += rounds * (end_.work - images_[kFirst].work);
+  return image;
 }
 
 }  // namespace siding::sim

@@ -13,22 +13,26 @@
 // written since the last one, and the rest is done while it computes. Where a row of images holds too much
 // that has changed since, one is written whole beside the job. An image counts when it is written. A job of
 // several nodes stops for no longer than one of one node: what its ranks wait for each other is not known.
+//
+// Where the policy has checkpoint_tier: local, images are written to the nodes' own disks, and each n-th is
+// copied into shared storage behind the job. The service copies the newest as soon as the policy's part of
+// the bandwidth allows for what is new since the last copied one. Here n is the smallest number for which
+// that is so in the mean. The first image is copied as soon as it counts.
 #pragma once
 
 #include <vector>
 
 #include "model/policy.h"
 #include "sim/draw.h"
+#include "sim/image_row.h"
 
 namespace siding::sim {
 
-// Of images that share pages, from a whole one to the next.
-struct ImageRow {
-  int images = 1;          // the whole one included
-  bool stops_job = false;  // the whole one does as criu does: no earlier one was written beside the job
+// Work of a job that it does not have to do again.
+struct Saved {
+  double work = 0;      // seconds; 0: nothing is
+  bool shares = false;  // the image that has it shares pages with others
 };
-// Of a job that writes such a share of its memory from one image to the next.
-ImageRow RowOf(double written_share);
 
 class ProtectionSchedule {
  public:
@@ -40,6 +44,8 @@ class ProtectionSchedule {
   bool protects() const { return !images_.empty(); }
   // From one order to the next, once the first images are behind it; the mean.
   double interval() const;
+  // The same from one copy to the next; 0: nothing is copied.
+  double copy_interval() const { return interval() * copy_each_; }
 
   // What is done after so long, and the other way round.
   double Work(double computing) const;
@@ -51,12 +57,19 @@ class ProtectionSchedule {
   double Durable(double computing) const;
   // That image shares pages with those before it.
   bool SharesPages(double computing) const;
+  // The same of the newest image that is in shared storage: what is left when a node is lost.
+  Saved Copied(double computing) const;
+  // Bytes of all nodes that the newest image needs and shared storage has not; kNever: it is not to be
+  // copied.
+  double Uncopied(double computing) const;
   // Nothing that ends the job then loses more of its work, as the service says; 0: that is not promised.
   double MostLost(double computing) const;
   // When an image counts that has been begun; 0: none is under way.
   double BusyUntil(double computing) const;
   // Bytes of all nodes in images that have been begun by then.
   double Written(double computing) const;
+  // The same of copies, once they are there.
+  double WrittenByCopies(double computing) const;
 
  private:
   // All sums are those when it is begun.
@@ -83,9 +96,22 @@ class ProtectionSchedule {
   // What follows an image, be it the first of the next round.
   const Image& After(int image) const;
 
+  // ---- copies ----
+  // Images are numbered through all rounds; -1: none.
+  double Newest(double computing) const;
+  double NewestCopied(double computing) const;
+  Image Numbered(double number) const;
+  double CopyTakes(double number) const { return number == 0 ? first_copy_takes_ : copy_takes_; }
+
   std::vector<Image> images_;
   // As images_[kFirst], one round later.
   Image end_;
+
+  bool is_local_ = false;  // images are on the nodes' own disks
+  ImageRow row_;
+  double bytes_ = 0;      // memory on all nodes
+  double copy_each_ = 0;  // so many-th image is copied; 0: none is
+  double first_copy_takes_ = 0, copy_takes_ = 0;
 };
 
 }  // namespace siding::sim

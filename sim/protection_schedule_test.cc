@@ -45,17 +45,12 @@ World WholeImages() {
   return world;
 }
 
-TEST(ImageRow, EndsWhereParentsWouldHoldHalfAsMuchAgain) {
-  EXPECT_EQ(RowOf(0.1).images, 5);
-  EXPECT_EQ(RowOf(0.25).images, 2);
-  EXPECT_EQ(RowOf(0.6).images, 1);
-  EXPECT_FALSE(RowOf(0.1).stops_job);
-}
-TEST(ImageRow, HasNineImagesAtMostAndThenStopsTheJob) {
-  for (double share : {0.0, 0.01, 0.05}) {
-    EXPECT_EQ(RowOf(share).images, 9);
-    EXPECT_TRUE(RowOf(share).stops_job);
-  }
+// To write an image to the node's own disk takes 1 s, and a tenth of it 0.1.
+World OnDisks() {
+  World world;
+  world.p.local_bandwidth = kBytes;
+  world.policy.checkpoint_tier = Tier::kLocal;
+  return world;
 }
 
 TEST(ProtectionSchedule, WithoutOneAllTimeIsWork) {
@@ -230,13 +225,84 @@ TEST(ProtectionSchedule, ImagesMayBeTakenToHaveAllOfTheTier) {
   EXPECT_NEAR(schedule.Stopped(from + rounds) - schedule.Stopped(from), 10 * 20, 1e-3);
 }
 
+// Begun at 122 - 2 * 1 s, it stops the job for 5 s and counts 1 later. To copy it takes 10 s.
+TEST(ProtectionSchedule, OnADiskAnImageCountsAsSoonAsItIsThere) {
+  const ProtectionSchedule schedule = OnDisks().Schedule();
+  EXPECT_EQ(schedule.Durable(125.9), 0);
+  EXPECT_EQ(schedule.Durable(126.1), 120);
+}
+TEST(ProtectionSchedule, OnADiskImagesDoNotTakeSharedBandwidth) {
+  World world = OnDisks();
+  world.p.shared_bandwidth = kBytes / 1000;
+  EXPECT_EQ(world.Schedule().interval(), OnDisks().Schedule().interval());
+}
+TEST(ProtectionSchedule, OnADiskImagesKeepToItsBandwidth) {
+  World world = OnDisks();
+  world.p.local_bandwidth = kBytes / 10;
+  world.policy.checkpoint_bandwidth = 0.01;
+  EXPECT_NEAR(world.Schedule().interval(), 280 + 9 / 5.0, 1e-3);
+}
+TEST(ProtectionSchedule, AnImageOnADiskIsCopiedBehindTheJob) {
+  const ProtectionSchedule schedule = OnDisks().Schedule();
+  EXPECT_EQ(schedule.Copied(135.9).work, 0);
+  EXPECT_EQ(schedule.Copied(136.1).work, 120);
+  EXPECT_EQ(schedule.WrittenByCopies(135.9), 0);
+  EXPECT_EQ(schedule.WrittenByCopies(136.1), kBytes);
+}
+TEST(ProtectionSchedule, WhatSharedStorageHasNotIsUncopied) {
+  const ProtectionSchedule schedule = OnDisks().Schedule();
+  EXPECT_EQ(schedule.Uncopied(125.9), 0);
+  EXPECT_EQ(schedule.Uncopied(126.1), kBytes);
+  EXPECT_EQ(schedule.Uncopied(136.1), 0);
+}
+TEST(ProtectionSchedule, InSharedStorageNothingIsCopied) {
+  const ProtectionSchedule schedule = World().Schedule();
+  EXPECT_EQ(schedule.copy_interval(), 0);
+  EXPECT_EQ(schedule.Copied(9000).work, schedule.Durable(9000));
+  EXPECT_EQ(schedule.Uncopied(9000), 0);
+  EXPECT_EQ(schedule.WrittenByCopies(9000), 0);
+}
+TEST(ProtectionSchedule, EachImageIsCopiedIfThereIsBandwidthForIt) {
+  const ProtectionSchedule schedule = OnDisks().Schedule();
+  EXPECT_EQ(schedule.copy_interval(), schedule.interval());
+}
+TEST(ProtectionSchedule, CopiesTakeNoMoreThanTheirBandwidth) {
+  World world = OnDisks();
+  world.policy.checkpoint_bandwidth = 0.01;
+  const ProtectionSchedule schedule = world.Schedule();
+  const double most = 0.01 * world.p.node_bandwidth, from = 1e5, time = 1e6;
+  const double written = schedule.WrittenByCopies(from + time) - schedule.WrittenByCopies(from);
+  EXPECT_LT(written, most * time);
+  EXPECT_GT(written, 0.8 * most * time);
+}
+TEST(ProtectionSchedule, ByThePolicyNothingIsCopied) {
+  World world = OnDisks();
+  world.policy.copy_images = false;
+  const ProtectionSchedule schedule = world.Schedule();
+  EXPECT_EQ(schedule.Copied(9000).work, 0);
+  EXPECT_EQ(schedule.Uncopied(9000), kNever);
+  EXPECT_EQ(schedule.WrittenByCopies(9000), 0);
+}
+// Of a job on all nodes; the first copy has what is left to all others.
+TEST(ProtectionSchedule, CopiesHaveTheShareOfTheTierThatThePolicyGivesThem) {
+  World world = OnDisks();
+  world.job.trace.nodes = 10;
+  world.p.shared_bandwidth = 5 * world.p.node_bandwidth;
+  world.policy.checkpoint_bandwidth = 0.2;
+  const ProtectionSchedule schedule = world.Schedule();
+  EXPECT_EQ(schedule.Copied(126 + 20 / 0.8 - 0.1).work, 0);
+  EXPECT_EQ(schedule.Copied(126 + 20 / 0.8 + 0.1).work, 120);
+}
+
 std::vector<World> Worlds() {
-  std::vector<World> worlds(6);
+  std::vector<World> worlds(8);
   worlds[1] = WholeImages();
   worlds[2].p.page_fault = 1e-4;
   worlds[3].p.written_share = 0.01;
   worlds[4].policy.checkpoint_bandwidth = 0.01;
   worlds[5].policy.most_lost_work = std::chrono::seconds(1);
+  worlds[6] = worlds[7] = OnDisks();
+  worlds[7].policy.checkpoint_bandwidth = 0.02;
   return worlds;
 }
 
@@ -245,6 +311,16 @@ TEST(ProtectionSchedule, NoMoreIsEverLostThanItSays) {
     const ProtectionSchedule schedule = world.Schedule();
     for (double at = 150; at < 8000; at += 0.25)
       ASSERT_LE(schedule.Work(at) - schedule.Durable(at), schedule.MostLost(at));
+  }
+}
+TEST(ProtectionSchedule, WhatIsCopiedIsOnTheDisksAsWell) {
+  for (const World& world : Worlds()) {
+    const ProtectionSchedule schedule = world.Schedule();
+    for (double at = 0; at < 8000; at += 0.25) {
+      // But for rounding, as below.
+      ASSERT_LE(schedule.Copied(at).work, schedule.Durable(at) + 1e-9);
+      ASSERT_EQ(schedule.Uncopied(at) == 0, schedule.Copied(at).work > schedule.Durable(at) - 1e-9);
+    }
   }
 }
 TEST(ProtectionSchedule, TimeForWorkIsWhenItIsDone) {
@@ -266,6 +342,8 @@ TEST(ProtectionSchedule, NothingIsUndoneAsTimePasses) {
       // But for rounding: whole rounds are taken off and added again.
       ASSERT_GE(schedule.Durable(at), schedule.Durable(before) - 1e-9);
       ASSERT_GE(schedule.Written(at), schedule.Written(before));
+      ASSERT_GE(schedule.Copied(at).work, schedule.Copied(before).work - 1e-9);
+      ASSERT_GE(schedule.WrittenByCopies(at), schedule.WrittenByCopies(before));
       ASSERT_NEAR(schedule.Stopped(at), schedule.Stopped(before) + 0.125, 0.1251);
     }
   }

@@ -10,6 +10,9 @@
 // planner/way_back.h).
 //
 // Where the policy has most_lost_work, batch jobs are checkpointed on schedule (sim/protection_schedule.h).
+// With checkpoint_tier: local a job that was ended has its newest image on the disks of the nodes that it
+// had: it continues there, or elsewhere once that is copied into shared storage. So does one whose node fails
+// and is back with its disk; other failures take the disk with them (own_disks.cc).
 //
 // A dump or restore takes the measured time times the job's drawn `speed`, or longer if shared storage is the
 // bottleneck: then what is on its way, over the tier's bandwidth.
@@ -48,7 +51,8 @@ struct JobResult {
   double slowed = 0;              // seconds that page faults have cost it, since it is tracked
   double displaced = 0;           // seconds without nodes, or frozen, after a preemption
   double bytes_written = 0;
-  bool feasible = true;  // on-demand: a plan was found when it arrived
+  double bytes_copied = 0;  // from nodes' own disks into shared storage
+  bool feasible = true;     // on-demand: a plan was found when it arrived
 };
 
 struct Replayed {
@@ -59,6 +63,7 @@ struct Replayed {
   double span = 0;            // seconds until the last job ended
   double planning = 0;        // seconds that planning took in all, on this machine
   double interval = 0;        // from one image on schedule to the next, the mean of all jobs that get them
+  double copy_interval = 0;   // the same from one copy of such an image to the next
   std::vector<LogEntry> log;  // if asked for
 };
 

@@ -31,6 +31,7 @@ Workload RandomWorkload(uint64_t seed) {
   p.seed = seed;
   p.on_demand_share = 0.3;
   p.failures_per_node_year = 300;
+  p.disks_lost = 0.5;
   p.shared_bandwidth = 5e9;
   p.checkpoint_most = 0.9;
   return *Draw(trace, p);
@@ -86,7 +87,7 @@ TEST_P(ReplayTest, EveryJobEndsOnceAndNotBeforeItsWorkIsDone) {
       ASSERT_GE(result.end - workload.jobs[j].trace.submit, took * (1 - 1e-9))
           << "seed " << seed << ", job " << j;
     }
-    EXPECT_EQ(stopped > 0, GetParam() == "siding-protected");
+    EXPECT_EQ(stopped > 0, GetParam().starts_with("siding-protected"));
   }
 }
 
@@ -118,9 +119,9 @@ TEST_P(ReplayTest, TheSameSeedGivesTheSameResult) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Strategies, ReplayTest,
-                         testing::Values("siding", "siding-protected", "kill-only", "checkpoint-all",
-                                         "slurm-preempt", "slurm-youngest-first", "pbs-order",
-                                         "kueue-classical", "static-reservation", "none"),
+                         testing::Values("siding", "siding-protected", "siding-protected-local", "kill-only",
+                                         "checkpoint-all", "slurm-preempt", "slurm-youngest-first",
+                                         "pbs-order", "kueue-classical", "static-reservation", "none"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::replace(name.begin(), name.end(), '-', '_');
@@ -190,13 +191,16 @@ Workload ProtectedAlone(double stop, std::vector<Failure> failures = {}) {
   w.failures = std::move(failures);
   return w;
 }
-Metrics OfProtecting(const Workload& w, Method method) {
+Strategy Protecting(Method method) {
   Strategy strategy{"ours", Strategy::Kind::kPlan, {}};
   strategy.policy.classes = {{.name = "all", .methods = {{method}}}};
   strategy.policy.most_lost_work = std::chrono::minutes(1);
   strategy.policy.checkpoint_bandwidth = 0.5;
   strategy.policy.checkpoint_stops = 0.05;
-  return Measure(w, "ours", Replay(w, strategy));
+  return strategy;
+}
+Metrics OfProtecting(const Workload& w, Method method) {
+  return Measure(w, "ours", Replay(w, Protecting(method)));
 }
 Metrics OfKilling(const Workload& w) { return OfProtecting(w, Method::kKill); }
 
@@ -273,6 +277,132 @@ TEST(Replay, ARestoreAfterAKillIsNotOneAfterAFailure) {
   EXPECT_DOUBLE_EQ(m.restore_node_hours, 2 * 32 / 3600.0);
   EXPECT_EQ(m.failure_restore_node_hours, 0);
 }
+// Images on nodes' own disks, which take as long as before. The first counts at 48 s. The second, with the
+// work of 84, counts at 87, and is copied 4.8 s later if there is as much bandwidth.
+Strategy OnDisks() {
+  Strategy strategy = Protecting(Method::kKill);
+  strategy.policy.checkpoint_tier = Tier::kLocal;
+  return strategy;
+}
+TEST(Replay, AFailureLeavesTheNewestCopy) {
+  for (const auto& [at, copied] : {std::pair{90.0, 36}, std::pair{93.0, 84}}) {
+    const Workload w = ProtectedAlone(0, {{at, 0}});
+    const Metrics m = Measure(w, "ours", Replay(w, OnDisks()));
+    EXPECT_DOUBLE_EQ(m.failure_node_hours, 2 * (at - copied) / 3600) << at;
+  }
+}
+TEST(Replay, BytesOfCopiesAreCounted) {
+  const Workload w = ProtectedAlone(0);
+  EXPECT_NEAR(Measure(w, "ours", Replay(w, OnDisks())).bytes_copied, 2 * 10e9 * (1 + 23 * 0.28), 1);
+}
+
+// The batch job, on nodes 2 and 3, makes way at 88 for a request that has these from 98 to 148. The other two
+// nodes are free from 99 on.
+Workload MakesWay(double shared_bandwidth) {
+  Workload w = Protected(0);
+  w.nodes = 4;
+  w.parameters.shared_bandwidth = shared_bandwidth;
+  w.jobs[1].trace = {88, 50, 50, 2};
+  Job other = w.jobs[1];
+  other.trace = {0, 99, 1000, 2};
+  w.jobs.push_back(other);
+  return w;
+}
+// When it has nodes again, and which.
+LogEntry ComesBack(const Workload& w, const Strategy& strategy) {
+  LogEntry back;
+  for (const LogEntry& entry : Replay(w, strategy, true).log) {
+    if (entry.job == 0 && entry.what == LogEntry::What::kTake) back = entry;
+  }
+  std::sort(back.nodes.begin(), back.nodes.end());
+  return back;
+}
+const std::vector<int> kItsOwn = {2, 3}, kOthers = {0, 1};
+
+TEST(Replay, AKillLeavesTheNewestImageOnADisk) {
+  const Workload w = MakesWay(0.2e9);
+  EXPECT_EQ(Replay(w, OnDisks()).jobs[0].redone, 88 - 84);
+}
+// A tenth of 20 GB is not there yet, and half of 2 GB/s are its part.
+TEST(Replay, OnOtherNodesItContinuesOnceItsImageIsCopied) {
+  const LogEntry back = ComesBack(MakesWay(2e9), OnDisks());
+  EXPECT_DOUBLE_EQ(back.at, 98 + 2);
+  EXPECT_EQ(back.nodes, kOthers);
+}
+// To copy it would take until 318.
+TEST(Replay, OnItsOwnNodesItContinuesBefore) {
+  const LogEntry back = ComesBack(MakesWay(0.2e9), OnDisks());
+  EXPECT_EQ(back.at, 148);
+  EXPECT_EQ(back.nodes, kItsOwn);
+}
+TEST(Replay, AnImageInSharedStorageTiesItToNoNodes) {
+  const LogEntry back = ComesBack(MakesWay(2e9), Protecting(Method::kKill));
+  EXPECT_EQ(back.at, 99);
+  EXPECT_EQ(back.nodes, kOthers);
+}
+TEST(Replay, WhatIsNotToBeCopiedStaysOnItsNodes) {
+  Strategy strategy = OnDisks();
+  strategy.policy.copy_images = false;
+  EXPECT_EQ(ComesBack(MakesWay(200e9), strategy).nodes, kItsOwn);
+}
+TEST(Replay, OnItsOwnNodesItReadsTheirDisks) {
+  EXPECT_EQ(Replay(MakesWay(0.2e9), OnDisks()).jobs[0].restoring, 32);
+}
+TEST(Replay, WithADiskWhatWasNotCopiedIsLost) {
+  Workload w = MakesWay(0.2e9);
+  w.failures = {{100, 2}};
+  EXPECT_EQ(Replay(w, OnDisks()).jobs[0].redone_failures, 84);
+  EXPECT_EQ(ComesBack(w, OnDisks()).at, 100);
+}
+TEST(Replay, WithADiskWhatWasCopiedIsNotLost) {
+  Workload w = MakesWay(2e9);
+  w.failures = {{110, 2}};
+  EXPECT_EQ(Replay(w, OnDisks()).jobs[0].redone_failures, 0);
+}
+
+TEST(Replay, AFailureThatSparesTheDiskLeavesTheNewestImage) {
+  for (const auto& [at, image] : {std::pair{40.0, 0}, std::pair{90.0, 84}}) {
+    const Workload w = ProtectedAlone(0, {{at, 0, false}});
+    EXPECT_DOUBLE_EQ(Replay(w, OnDisks()).jobs[0].redone_failures, at - image);
+  }
+}
+TEST(Replay, OfAnImageInSharedStorageNoFailureTakesAnything) {
+  const auto lost = [](bool disk) { return OfKilling(ProtectedAlone(0, {{500, 0, disk}})).failure_cost(); };
+  EXPECT_EQ(lost(true), lost(false));
+}
+TEST(Replay, AJobThatIsBeingEndedKeepsItsImageOnADiskThatIsSpared) {
+  for (const auto& [lost, image] : {std::pair{true, 0}, std::pair{false, 84}}) {
+    Workload w = MakesWay(0.2e9);
+    w.failures = {{92, 2, lost}};
+    EXPECT_EQ(Replay(w, OnDisks()).jobs[0].redone, 88 - image);
+  }
+}
+// A node of the first job fails at 90, and a request that could not be planned has both from then to 140.
+Workload FailsWhileOneWaits(double shared_bandwidth) {
+  Workload w = MakesWay(shared_bandwidth);
+  w.parameters.tolerance = 5;
+  w.failures = {{90, 2, false}};
+  return w;
+}
+TEST(Replay, AfterAFailureItWaitsForItsOwnNodes) {
+  const LogEntry back = ComesBack(FailsWhileOneWaits(0.2e9), OnDisks());
+  EXPECT_EQ(back.at, 140);
+  EXPECT_EQ(back.nodes, kItsOwn);
+}
+TEST(Replay, AfterAFailureItTakesOtherNodesOnceItsImageIsCopied) {
+  const Workload w = FailsWhileOneWaits(2e9);
+  const LogEntry back = ComesBack(w, OnDisks());
+  EXPECT_EQ(back.at, 99);
+  EXPECT_EQ(back.nodes, kOthers);
+  EXPECT_EQ(Replay(w, OnDisks()).jobs[0].redone_failures, 90 - 84);
+}
+TEST(Replay, AnOnDemandJobThatWaitsLosesItsImageWithADisk) {
+  Workload w = FailsWhileOneWaits(0.2e9);
+  w.parameters.protect_on_demand = w.jobs[0].on_demand = true;
+  w.failures = {{90, 0, false}, {95, 0, true}};  // it came before the other, and has these nodes
+  EXPECT_EQ(Replay(w, OnDisks()).jobs[0].redone_failures, 90);
+}
+
 TEST(Metrics, TheCostsHaveEachHourOnce) {
   Workload w = Protected(1);
   w.failures = {{500, 0}};
@@ -283,7 +413,7 @@ TEST(Metrics, TheCostsHaveEachHourOnce) {
 }
 TEST(Strategies, AllAreProtectedIfThatIsAskedFor) {
   for (const Strategy& strategy : AllStrategies({}))
-    EXPECT_EQ(MostLostWork(strategy.policy) > Duration(0), strategy.name == "siding-protected");
+    EXPECT_EQ(MostLostWork(strategy.policy) > Duration(0), strategy.name.starts_with("siding-protected"));
   for (const Strategy& strategy : AllStrategies({}, true))
     EXPECT_EQ(MostLostWork(strategy.policy), std::chrono::minutes(1)) << strategy.name;
 }
@@ -299,6 +429,19 @@ TEST(Strategies, TheProtectedOneKeepsToThePolicyFile) {
   EXPECT_EQ(ParseStrategies("siding-protected", policy)->front().policy.most_lost_work,
             std::chrono::minutes(5));
   EXPECT_EQ(ParseStrategies("siding-protected", {})->front().policy.most_lost_work, std::chrono::minutes(1));
+}
+TEST(Strategies, TheLocalOneDiffersFromTheProtectedOneByItsTier) {
+  const std::vector<Strategy> both = *ParseStrategies("siding-protected,siding-protected-local", {});
+  EXPECT_EQ(both[0].policy.checkpoint_tier, Tier::kShared);
+  EXPECT_EQ(both[1].policy.checkpoint_tier, Tier::kLocal);
+  EXPECT_EQ(both[0].policy.most_lost_work, both[1].policy.most_lost_work);
+}
+TEST(Strategies, WhereThePolicyFileSaysSoAllImagesAreOnDisks) {
+  Policy policy;
+  policy.checkpoint_tier = Tier::kLocal;
+  EXPECT_EQ(ParseStrategies("siding-protected", policy)->front().policy.checkpoint_tier, Tier::kLocal);
+  for (const Strategy& strategy : AllStrategies(policy, true))
+    EXPECT_EQ(strategy.policy.checkpoint_tier, Tier::kLocal) << strategy.name;
 }
 
 TEST(Replay, AVictimIsLeftAloneForAsLongAsThePolicySays) {

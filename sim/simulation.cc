@@ -8,11 +8,13 @@
 namespace siding::sim {
 namespace {
 
-double MeanInterval(const std::vector<ProtectionSchedule>& schedules) {
+// Of the jobs that have images on schedule.
+double MeanInterval(const std::vector<ProtectionSchedule>& schedules,
+                    double (ProtectionSchedule::*interval)() const) {
   double sum = 0, count = 0;
   for (const ProtectionSchedule& schedule : schedules) {
     if (!schedule.protects()) continue;
-    sum += schedule.interval();
+    sum += (schedule.*interval)();
     ++count;
   }
   return count > 0 ? sum / count : 0;
@@ -29,14 +31,15 @@ Simulation::Simulation(const Workload& workload, const Strategy& strategy, bool 
       jobs_(workload.jobs.size()) {
   out_.jobs.resize(jobs_.size());
   for (const Job& job : w_.jobs) schedules_.emplace_back(job, strategy.policy, p_, w_.nodes);
-  out_.interval = MeanInterval(schedules_);
+  out_.interval = MeanInterval(schedules_, &ProtectionSchedule::interval);
+  out_.copy_interval = MeanInterval(schedules_, &ProtectionSchedule::copy_interval);
   const bool protects =
       std::any_of(schedules_.begin(), schedules_.end(), [](const auto& s) { return s.protects(); });
   shared_bandwidth_ = p_.shared_bandwidth * (protects ? strategy.policy.ShareLeft() : 1);
   for (size_t j = 0; j < jobs_.size(); ++j)
     events_.push({w_.jobs[j].trace.submit, SimEvent::Kind::kSubmit, static_cast<int>(j), 0});
-  for (const Failure& failure : w_.failures)
-    events_.push({failure.at, SimEvent::Kind::kFailure, failure.node, 0});
+  for (size_t i = 0; i < w_.failures.size(); ++i)
+    events_.push({w_.failures[i].at, SimEvent::Kind::kFailure, static_cast<int>(i), 0});
   if (strategy.kind == Strategy::Kind::kReservation) Reserve();
   PrepareSnapshot();
 }
@@ -76,11 +79,12 @@ void Simulation::Log(int j, LogEntry::What what) {
 
 void Simulation::Handle(const SimEvent& event) {
   if (event.kind == SimEvent::Kind::kSubmit) return Submit(event.job);
-  if (event.kind == SimEvent::Kind::kFailure) return Fail(event.job);
+  if (event.kind == SimEvent::Kind::kFailure) return Fail(w_.failures[event.job]);
   if (event.incarnation != jobs_[event.job].incarnation) return;
   if (event.kind == SimEvent::Kind::kEnd) return End(event.job);
   if (event.kind == SimEvent::Kind::kGone) return Gone(event.job);
   if (event.kind == SimEvent::Kind::kDue) return Due(event.job);
+  if (event.kind == SimEvent::Kind::kCopied) return Copied(event.job);
   Compute(event.job, JobEvent::kRestored);
 }
 
@@ -117,10 +121,13 @@ void Simulation::Start(int j, std::vector<int> nodes) {
   Log(j, LogEntry::What::kTake);
   ReturnedAt(j);
   const bool restore = job.state == JobState::kParked;
+  const bool from_disks = job.nodes == std::exchange(job.disks, {});
+  job.copied_at = 0;
   Move(j, {JobEvent::kPlace});
   if (!restore) return Compute(j, JobEvent::kStarted);
   job.since = now_;
-  events_.push({now_ + RestoreTime(j), SimEvent::Kind::kRestored, j, job.incarnation});
+  const double takes = from_disks ? LocalRestoreTime(j) : RestoreTime(j);
+  events_.push({now_ + takes, SimEvent::Kind::kRestored, j, job.incarnation});
 }
 
 void Simulation::ReturnedAt(int j) {
@@ -192,22 +199,36 @@ void Simulation::CountWork(int j) {
     result.stopped += stopped;
     result.slowed += std::max(0.0, passed - stopped - (job.done - done));
     result.bytes_written += schedule.Written(job.computing) - schedule.Written(before);
+    result.bytes_copied += schedule.WrittenByCopies(job.computing) - schedule.WrittenByCopies(before);
   }
-  const auto save = [&](double work, bool shares) {
-    if (work <= job.durable) return;
-    job.durable = work;
-    job.shares = shares;
+  CountSaves(j);
+}
+
+void Simulation::CountSaves(int j) {
+  SimJob& job = jobs_[j];
+  const ProtectionSchedule& schedule = schedules_[j];
+  const auto save = [](Saved& last, const Saved& saved) {
+    if (saved.work > last.work) last = saved;
   };
-  if (const double saved = schedule.Durable(job.computing); saved > 0)
-    save(job.at_start + saved, schedule.SharesPages(job.computing));
-  if (const double interval = Spec(j).own_interval; interval > 0)
-    save(std::floor(job.done / interval) * interval, false);
+  if (const double saved = schedule.Durable(job.computing); saved > 0) {
+    save(job.newest, {job.at_start + saved, schedule.SharesPages(job.computing)});
+    job.uncopied = schedule.Uncopied(job.computing);
+  }
+  if (Saved copied = schedule.Copied(job.computing); copied.work > 0) {
+    copied.work += job.at_start;
+    save(job.safe, copied);
+  }
+  if (const double interval = Spec(j).own_interval; interval > 0) {
+    const double saved = std::floor(job.done / interval) * interval;
+    save(job.newest, {saved});
+    save(job.safe, {saved});
+  }
 }
 
 double Simulation::FallBack(int j) {
   SimJob& job = jobs_[j];
-  const double lost = job.done - job.durable;
-  job.done = job.at_start = job.durable;
+  const double lost = job.done - job.newest.work;
+  job.done = job.at_start = job.newest.work;
   job.computing = 0;
   return lost;
 }
@@ -216,11 +237,19 @@ double Simulation::DumpTime(int j) {
   return std::max(Spec(j).speed * NodeTransferTime(p_, Spec(j).bytes), in_flight_ / shared_bandwidth_);
 }
 
-double Simulation::RestoreTime(int j) {
+double Simulation::RestoreTime(int j) const {
   const Job& spec = Spec(j);
-  // An image that shares pages is read and written once more in the tier, before it is read.
-  const double bytes = (jobs_[j].shares ? 3 : 1) * spec.bytes;
+  const double bytes = BytesToRestore(j);
   return std::max(spec.speed * NodeTransferTime(p_, bytes), bytes * spec.trace.nodes / shared_bandwidth_);
+}
+
+double Simulation::LocalRestoreTime(int j) const {
+  return Spec(j).speed * LocalTransferTime(p_, BytesToRestore(j));
+}
+
+double Simulation::BytesToRestore(int j) const {
+  // An image that shares pages is read and written once more in its tier, before it is read.
+  return (jobs_[j].newest.shares ? 3 : 1) * Spec(j).bytes;
 }
 
 Replayed Replay(const Workload& workload, const Strategy& strategy, bool keep_log) {

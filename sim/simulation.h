@@ -20,10 +20,10 @@ namespace siding::sim {
 
 struct SimEvent {
   // At one moment nodes become free before requests are handled.
-  enum class Kind { kEnd, kGone, kRestored, kFailure, kDue, kSubmit };
+  enum class Kind { kEnd, kGone, kRestored, kCopied, kFailure, kDue, kSubmit };
   double at = 0;
   Kind kind = Kind::kSubmit;
-  int job = 0;          // kFailure: the node
+  int job = 0;          // kFailure: which of them
   int incarnation = 0;  // of the job; an event of an earlier one means nothing
   bool operator<(const SimEvent& o) const {
     return std::tie(o.at, o.kind, o.job, o.incarnation) < std::tie(at, kind, job, incarnation);
@@ -38,8 +38,11 @@ struct SimJob {
   double done = 0;         // seconds of work, up to `since`
   double at_start = 0;     // of these, before it was started or restored
   double computing = 0;    // seconds since then in which it was to compute, up to `since`
-  double durable = 0;      // of these, what a kill leaves
-  bool shares = false;     // the image that has them shares pages with others
+  Saved newest;            // what a kill leaves
+  Saved safe;              // of it, what is left without its nodes' disks
+  double uncopied = 0;     // bytes of the newest that these nodes' disks have alone, if that is not safe
+  std::vector<int> disks;  // it has no nodes, and those have its newest image
+  double copied_at = 0;    // until then it can continue on these only
   double away_since = -1;  // made way then and has not come back; -1: has not
   double last_preempted = -1;
   bool failed = false;  // and has not computed since
@@ -71,6 +74,8 @@ class Simulation {
   void Release(int j);
   // Off its nodes, for good or to come back.
   void Leave(int j);
+  // To come back. An image that only their disks have is copied behind it.
+  void LeaveForNow(int j);
   void NodeFree(int node);
 
   // ---- work ----
@@ -78,12 +83,16 @@ class Simulation {
   double TimeFor(int j, double work) const;
   // What it has done by now, and what of that would survive.
   void CountWork(int j);
-  // Back to its last durable work. Returns the seconds of work that are lost.
+  void CountSaves(int j);
+  // Back to its last saved work. Returns the seconds of work that are lost.
   double FallBack(int j);
   // After a kill or a failure a job continues from its newest image or own save, or from the beginning.
-  JobState After(int j) const { return jobs_[j].durable > 0 ? JobState::kParked : JobState::kPending; }
+  JobState After(int j) const { return jobs_[j].newest.work > 0 ? JobState::kParked : JobState::kPending; }
   double DumpTime(int j);
-  double RestoreTime(int j);
+  double RestoreTime(int j) const;
+  // From its nodes' own disks.
+  double LocalRestoreTime(int j) const;
+  double BytesToRestore(int j) const;
 
   // ---- preemption ----
   bool ServeAtOnce(int j);
@@ -111,9 +120,21 @@ class Simulation {
   void Gone(int v);
   // All its nodes are free.
   void Grant(int j);
-  void Fail(int node);
+  void Fail(const Failure& failure);
   // It has its nodes' slots again, if only to lose them.
   void Thaw(int j);
+
+  // ---- images on nodes' own disks ----
+  bool IsOnDisksOnly(int j) const { return jobs_[j].newest.work > jobs_[j].safe.work; }
+  // It has left such an image behind, which is being copied.
+  void CopyFromDisks(int j);
+  // Its newest image is in shared storage as well.
+  void Copied(int j);
+  void LoseDisk(int node);
+  // All nodes that have its newest image are free.
+  bool IsFreeOnDisks(int j) const;
+  // As many as it needs, and those that have its image if they are free.
+  std::vector<int> TakeNodes(int j);
 
   // ---- the base scheduler ----
   void Reserve();

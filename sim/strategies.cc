@@ -39,9 +39,12 @@ Policy Protected(Policy policy) {
 std::vector<Strategy> AllStrategies(const Policy& ours, bool protect) {
   using Kind = Strategy::Kind;
   const Policy saved = Protected(ours);
+  Policy saved_on_disks = saved;
+  saved_on_disks.checkpoint_tier = Tier::kLocal;
   std::vector<Strategy> all = {
       {"siding", Kind::kPlan, ours},
       {"siding-protected", Kind::kPlan, saved},
+      {"siding-protected-local", Kind::kPlan, saved_on_disks},
       {"kill-only", Kind::kPlan, Only({Method::kKill})},
       {"checkpoint-all", Kind::kPlan, Only({Method::kCheckpoint})},
       {"slurm-preempt", Kind::kPlan, Only({Method::kKill}, siding::Strategy::kSlurmPreempt)},
@@ -57,6 +60,9 @@ std::vector<Strategy> AllStrategies(const Policy& ours, bool protect) {
     for (JobClass& c : strategy.policy.classes) c.most_lost_work.reset();
     strategy.policy.checkpoint_bandwidth = saved.checkpoint_bandwidth;
     strategy.policy.checkpoint_stops = saved.checkpoint_stops;
+    if (strategy.policy.checkpoint_tier == Tier::kShared)
+      strategy.policy.checkpoint_tier = saved.checkpoint_tier;
+    strategy.policy.copy_images = saved.copy_images;
   }
   return all;
 }

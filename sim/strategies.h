@@ -28,9 +28,10 @@ Policy Protected(Policy policy);
 // As in policies/default.yaml.
 Policy DefaultPolicy();
 
-// siding, siding-protected, kill-only, checkpoint-all, slurm-preempt, slurm-youngest-first, pbs-order,
-// kueue-classical, static-reservation, none. `siding`: the policy of the strategy of that name, and, made
-// Protected(), of siding-protected. `protect`: all have its checkpoints on schedule.
+// siding, siding-protected, siding-protected-local, kill-only, checkpoint-all, slurm-preempt,
+// slurm-youngest-first, pbs-order, kueue-classical, static-reservation, none. `siding`: the policy of the
+// strategy of that name, and, made Protected(), of siding-protected. siding-protected-local: that one's with
+// checkpoint_tier: local. `protect`: all have its checkpoints on schedule.
 std::vector<Strategy> AllStrategies(const Policy& siding, bool protect = false);
 // "all", or names with commas between them.
 absl::StatusOr<std::vector<Strategy>> ParseStrategies(const std::string& names, const Policy& siding,

@@ -102,6 +102,26 @@ TEST(Draw, TheSameSeedDrawsTheSame) {
   const Workload a = *Draw(trace, {}), b = *Draw(trace, {});
   for (size_t j = 0; j < 50; ++j) EXPECT_EQ(a.jobs[j].bytes, b.jobs[j].bytes);
 }
+TEST(Draw, TheShareOfLostDisksChangesNothingElse) {
+  Trace trace;
+  trace.nodes = 100;
+  trace.jobs = {{0, kYear, kYear, 100}};
+  const auto failures = [&](double disks_lost) {
+    Parameters p;
+    p.failures_per_node_year = 20;
+    p.disks_lost = disks_lost;
+    return Draw(trace, p)->failures;
+  };
+  const std::vector<Failure> all = failures(1), some = failures(0.2);
+  ASSERT_EQ(all.size(), some.size());
+  double lost = 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(std::pair(all[i].at, all[i].node), std::pair(some[i].at, some[i].node));
+    EXPECT_TRUE(all[i].loses_disk);
+    lost += some[i].loses_disk;
+  }
+  EXPECT_NEAR(lost / all.size(), 0.2, 0.03);
+}
 
 TEST(ReadSwf, NumbersThatNoMachineHasAreCut) {
   std::istringstream in("; MaxNodes: 1e300\n1 0 5 100 1e300\n");

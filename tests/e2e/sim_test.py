@@ -9,8 +9,8 @@ import tempfile
 import unittest
 
 BIN = pathlib.Path(os.environ["SIDING_BIN"])
-NAMES = ["siding", "siding-protected", "kill-only", "checkpoint-all", "slurm-preempt", "slurm-youngest-first", "pbs-order",
-         "kueue-classical", "static-reservation", "none"]
+NAMES = ["siding", "siding-protected", "siding-protected-local", "kill-only", "checkpoint-all", "slurm-preempt", "slurm-youngest-first",
+         "pbs-order", "kueue-classical", "static-reservation", "none"]
 
 
 def trace(jobs=60):
@@ -84,6 +84,20 @@ class Sim(unittest.TestCase):
         self.assertGreater(protected["fault_node_hours"], 0)
         self.assertLess(protected["failure_node_hours"], plain["failure_node_hours"])
 
+    def test_images_on_nodes_disks_are_more_often_than_their_copies(self):
+        shared, local = self.protect("--strategies", "siding-protected,siding-protected-local", "--node-bandwidth", "1e8")["strategies"]
+        self.assertEqual(shared["bytes_copied"], 0)
+        self.assertGreater(local["bytes_copied"], 0)
+        self.assertGreater(local["copy_interval_mean"], local["checkpoint_interval_mean"])
+
+    def test_less_is_lost_if_disks_outlast_failures(self):
+        args = ("--strategies", "siding-protected,siding-protected-local", "--node-bandwidth", "1e8")
+        lost, kept = self.protect(*args), self.protect(*args, "--disks-lost", "0")
+        self.assertEqual([result["drawn"]["disks_lost_share"] for result in (lost, kept)], [1, 0])
+        (shared, local), (shared_kept, local_kept) = [[s["failure_node_hours"] for s in r["strategies"]] for r in (lost, kept)]
+        self.assertEqual(shared, shared_kept)
+        self.assertLess(local_kept, local)
+
     def test_the_result_says_what_is_tracked(self):
         built, whole = self.protect("--strategies", "siding-protected"), self.protect("--strategies", "siding-protected", "--whole-images")
         self.assertEqual(built["drawn"]["tracked"], "all jobs")
@@ -137,6 +151,8 @@ class Sim(unittest.TestCase):
         self.fails(self.compare("--checkpoint-fraction", "0.9:0.1"), "checkpoint-fraction")
         self.fails(self.compare("--written-share", "nan"), "written-share: expected 0 to 1")
         self.fails(self.compare("--page-fault", "inf"), "page-fault: expected a time")
+        self.fails(self.compare("--local-bandwidth", "0"), "local-bandwidth: expected a number, more than 0")
+        self.fails(self.compare("--disks-lost", "1.5"), "disks-lost: expected 0 to 1")
         self.fails(self.compare("--node-bandwidth", "inf"), "node-bandwidth: expected a number, more than 0")
         self.fails(self.run_sim("efficiency", "--gpu-drain", "0"), "gpu-drain: expected a number, more than 0")
         nowhere = self.folder / "nowhere" / "out"

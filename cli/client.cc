@@ -205,6 +205,12 @@ absl::Status Client::Lose(const std::string& node) {
   return impl_->Ask(&Stub::Lose, ref).status();
 }
 absl::StatusOr<v1::SiteInfo> Client::Site() { return impl_->Ask(&Stub::Site, v1::Empty()); }
+std::map<std::string, absl::Status> Client::LookAtEach() {
+  return impl_->controllers.AskEach([](Stub& stub, grpc::ClientContext& context) {
+    v1::SiteInfo site;
+    return stub.Site(&context, v1::Empty(), &site);
+  });
+}
 absl::StatusOr<v1::TrendsResponse> Client::Trends() { return impl_->Ask(&Stub::ListTrends, v1::Empty()); }
 absl::StatusOr<v1::PolicyInForce> Client::Policy() { return impl_->Ask(&Stub::ShowPolicy, v1::Empty()); }
 absl::StatusOr<v1::PolicyReloaded> Client::ReloadPolicy() {

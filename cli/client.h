@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -65,6 +66,9 @@ class Client {
   absl::Status Cordon(const std::string& node, bool cordon, int64_t if_unchanged = 0);
   absl::Status Lose(const std::string& node);
   absl::StatusOr<v1::SiteInfo> Site();
+  // Of each controller, by its address, whether it answers: the active one, or one that stands by. Else why
+  // not.
+  std::map<std::string, absl::Status> LookAtEach();
   absl::StatusOr<v1::PolicyInForce> Policy();
   absl::StatusOr<v1::PolicyReloaded> ReloadPolicy();
   // Part after part, until the last or until `visit` returns false.

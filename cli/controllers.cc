@@ -21,6 +21,7 @@ namespace {
 constexpr auto kPatience = std::chrono::seconds(15);
 constexpr auto kBetweenRounds = std::chrono::milliseconds(250);
 constexpr auto kToConnect = std::chrono::seconds(2);
+constexpr auto kToAnswer = std::chrono::seconds(5);         // where nobody waits for it to
 constexpr auto kToLookUp = std::chrono::milliseconds(100);  // whether it is still wanted
 
 // A fresh MUNGE credential with each call.
@@ -182,6 +183,21 @@ absl::Status Controllers::CallOneOf(const Attempt& attempt, Repeat repeat) {
     problems.clear();
     std::this_thread::sleep_for(kBetweenRounds);
   }
+}
+
+absl::Status Controllers::AskAlone(Controller& controller, const Attempt& attempt) {
+  SIDING_RETURN_IF_ERROR(Dial(controller));
+  SIDING_RETURN_IF_ERROR(Reached(controller));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kToAnswer);  // it may have stopped
+  const absl::Status status = FromGrpc(Make(attempt, controller, context));
+  return StandsBy(context) ? absl::OkStatus() : status;
+}
+
+std::map<std::string, absl::Status> Controllers::AskEach(const Attempt& attempt) {
+  std::map<std::string, absl::Status> answers;
+  for (Controller& controller : controllers_) answers[controller.address] = AskAlone(controller, attempt);
+  return answers;
 }
 
 absl::Status Controllers::Call(const Attempt& attempt, Repeat repeat) {

@@ -4,6 +4,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,6 +35,8 @@ class Controllers {
   // Makes the call where it is answered; see Client. Of one controller only there is one attempt, unless its
   // absence is to be outlasted.
   absl::Status Call(const Attempt& attempt, Repeat repeat);
+  // Asks each of them alone, by its address: OK also of one that stands by; else why it does not answer.
+  std::map<std::string, absl::Status> AskEach(const Attempt& attempt);
   // From now on calls wait for up to `absence` for a controller that answers, and dial it anew; 0: each is
   // looked for once. `away` is told once a call that none does; where there are several, only when a
   // take-over would be done.
@@ -55,6 +58,7 @@ class Controllers {
   grpc::Status Make(const Attempt& attempt, Controller& controller, grpc::ClientContext& context)
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool IsCancelled() const ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status AskAlone(Controller& controller, const Attempt& attempt);
   absl::Status CallOne(Controller& controller, const Attempt& attempt);
   absl::Status CallOneOf(const Attempt& attempt, Repeat repeat);
 

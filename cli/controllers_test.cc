@@ -30,8 +30,9 @@ class Controller final : public v1::Siding::Service {
     response->set_id(static_cast<int64_t>(keys_.size()));
     return Answer(*context);
   }
-  grpc::Status Site(grpc::ServerContext*, const v1::Empty*, v1::SiteInfo*) override {
-    return grpc::Status::OK;
+  grpc::Status Site(grpc::ServerContext* context, const v1::Empty*, v1::SiteInfo*) override {
+    MutexLock lock(mutex_);
+    return manner_ == Manner::kStandsBy ? Answer(*context) : grpc::Status::OK;
   }
   grpc::Status Kill(grpc::ServerContext* context, const v1::JobRef*, v1::Empty*) override {
     MutexLock lock(mutex_);
@@ -84,7 +85,7 @@ class ControllersTest : public testing::Test {
   // Lives until no call is served any more: a call that its caller has given up may be.
   Controller& Add(Manner manner) { return *controllers_.emplace_back(std::make_unique<Controller>(manner)); }
   // An address without a controller, then these.
-  Client ClientOf(std::vector<Controller*> controllers) {
+  Client ClientOf(const std::vector<Controller*>& controllers) {
     std::string addresses = folder_ + "/nobody";
     for (Controller* controller : controllers) addresses += "," + Serve(*controller);
     return Client({.controller = addresses});
@@ -193,6 +194,15 @@ TEST_F(ControllersTest, EventsOfOneGoOnWhenItIsBack) {
   });
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_THAT(seen, testing::ElementsAre(1, 2, 3, 4));
+}
+
+TEST_F(ControllersTest, EachCanBeAskedAlone) {
+  Client client = ClientOf({&Add(Manner::kActive), &Add(Manner::kStandsBy)});
+  const auto answers = client.LookAtEach();
+  ASSERT_EQ(answers.size(), 3u);
+  EXPECT_TRUE(absl::IsUnavailable(answers.at(folder_ + "/nobody")));
+  EXPECT_TRUE(answers.at(folder_ + "/0").ok());
+  EXPECT_TRUE(answers.at(folder_ + "/1").ok());
 }
 
 }  // namespace

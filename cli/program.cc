@@ -171,6 +171,7 @@ int Run(int argc, const char* const* argv) {
   app.fallthrough();  // --json and --socket may come after the verb
   AddSubmit(app, session);
   AddQueries(app, session);
+  AddDoctor(app, session);
   AddAdmin(app, session);
   AddQueue(app, session);
   AddCheckpoints(app, session);

@@ -120,12 +120,24 @@ class Recorder final : public v1::Siding::Service {
   grpc::Status Site(grpc::ServerContext*, const v1::Empty*, v1::SiteInfo* site) override {
     site->set_cluster_manager(manager);
     site->set_now_us(now_us);
+    site->set_is_operator(is_operator);
     return answer;
   }
   v1::Job job;                         // every one
   std::optional<v1::Job> after_order;  // what every one is after it was told to leave
   std::string manager;
   int64_t now_us = 0;  // the controller's time; 0: it does not say
+  bool is_operator = true;
+  grpc::Status ListNodes(grpc::ServerContext*, const v1::ListNodesRequest*,
+                         v1::ListNodesResponse* response) override {
+    *response = nodes;
+    return answer;
+  }
+  v1::ListNodesResponse nodes;
+  grpc::Status ListCheckpoints(grpc::ServerContext*, const v1::ListCheckpointsRequest*,
+                               v1::ListCheckpointsResponse*) override {
+    return answer;
+  }
   grpc::Status ShowPolicy(grpc::ServerContext*, const v1::Empty*, v1::PolicyInForce* response) override {
     *response = policy;
     return answer;

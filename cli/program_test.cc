@@ -440,6 +440,62 @@ TEST_F(ProgramTest, WithoutAControllerItSaysWhereItLooked) {
   EXPECT_THAT(err_, HasSubstr("no controller answers on " + folder_ + "/nobody.sock"));
 }
 
+// ---- doctor ----
+
+class DoctorTest : public ProgramTest {
+ protected:
+  DoctorTest() {
+    v1::Node& node = *service_.nodes.add_nodes();
+    node.set_name("n1");
+    node.set_state("up");
+  }
+  v1::Node& node() { return *service_.nodes.mutable_nodes(0); }
+};
+
+TEST_F(DoctorTest, OfAHealthyClusterThereIsNothingToMend) {
+  EXPECT_EQ(Run({"doctor"}), 0) << err_;
+  EXPECT_EQ(out_, "nothing to mend\n");
+  EXPECT_EQ(err_, "");
+}
+
+TEST_F(DoctorTest, WarningsAreExitCode1) {
+  node().set_state("cordoned");
+  EXPECT_EQ(Run({"doctor"}), 1);
+  EXPECT_EQ(out_,
+            "warnings:\n"
+            "  node n1: it is cordoned: nothing new is placed there\n"
+            "    when its maintenance is over: `sidingctl uncordon n1`\n");
+}
+
+TEST_F(DoctorTest, FaultsAreExitCode2) {
+  node().set_state("down");
+  EXPECT_EQ(Run({"doctor"}), 2);
+  EXPECT_THAT(out_, StartsWith("faults:\n  node n1: its agent is not connected\n"));
+}
+
+TEST_F(DoctorTest, AsJsonItIsAnArray) {
+  EXPECT_EQ(Run({"doctor", "--json"}), 0);
+  EXPECT_EQ(out_, "[]\n");
+  node().set_state("down");
+  EXPECT_EQ(Run({"doctor", "--json"}), 2);
+  const auto findings = nlohmann::json::parse(out_);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0]["severity"], "fault");
+  EXPECT_EQ(findings[0]["about"], "node n1");
+}
+
+TEST_F(DoctorTest, WhoIsNoOperatorIsToldWhatWasNotLookedAt) {
+  service_.is_operator = false;
+  EXPECT_EQ(Run({"doctor"}), 0);
+  EXPECT_THAT(err_, StartsWith("note: "));
+}
+
+TEST_F(DoctorTest, WithoutAControllerNothingIsSaidOfNodes) {
+  EXPECT_EQ(Run({"doctor"}, folder_ + "/nobody.sock"), 3);
+  EXPECT_EQ(out_, "");
+  EXPECT_THAT(err_, HasSubstr("doctor: no controller answers on "));
+}
+
 // ---- Plans of orders. ----
 
 TEST_F(ProgramTest, WithDryRunAnOrderIsOnlyPlanned) {

@@ -45,6 +45,7 @@ struct Session {
 
 void AddSubmit(CLI::App& app, Session& session);   // submit, plan
 void AddQueries(CLI::App& app, Session& session);  // jobs, nodes, top, explain, events, trends
+void AddDoctor(CLI::App& app, Session& session);   // doctor
 // suspend, resume, restart, checkpoint, vacate, migrate, kill, cordon, lost, wait
 void AddAdmin(CLI::App& app, Session& session);
 void AddQueue(CLI::App& app, Session& session);        // hold, release, update

@@ -37,6 +37,8 @@ class WriteTracker {
   };
   // Costs less than a millisecond for each GiB. It may run.
   absl::StatusOr<Count> CountPages() const;
+  // Those that have not been written since the last lap, by address. The same.
+  absl::StatusOr<std::vector<PageRun>> CleanPages() const;
 
   struct Lap {
     // All private anonymous memory, and the pages of it that there are, by address. Those that may have been

@@ -66,6 +66,35 @@ TEST_F(WriteTrackerTest, WhatWasWrittenIsSaidOnce) {
   EXPECT_THAT(Written(), IsEmpty());
 }
 
+// The kernel looks at a process for 512 regions at a time.
+TEST_F(WriteTrackerTest, OfManyRegionsEachIsSaidOnceInOrder) {
+  for (const uint64_t pages : {1100, 20'000, 40'000}) {
+    const uint64_t area = writer_.Map(pages);
+    writer_.Store(area, pages, 1);
+    ASSERT_TRUE(tracker_->NextLap().ok());
+    std::vector<uint64_t> even, odd;
+    for (uint64_t page = 0; page < pages; ++page) {
+      if (page % 2 == 0) writer_.Store(area + page * PageSize(), 1, 2);
+      (page % 2 == 0 ? even : odd).push_back(page);
+    }
+    EXPECT_GE(tracker_->CleanPages().value().size(), pages / 2);
+    const auto lap = tracker_->NextLap();
+    ASSERT_TRUE(lap.ok());
+    uint64_t after = 0;
+    std::vector<uint64_t> written, others;
+    for (const PageRun& run : lap->pages) {
+      EXPECT_GE(run.address, after);
+      after = run.end();
+      for (uint64_t at = run.address; at < run.end(); at += PageSize())
+        if (at >= area && at < area + pages * PageSize())
+          (run.present() ? written : others).push_back((at - area) / PageSize());
+    }
+    EXPECT_EQ(written, even);
+    EXPECT_EQ(others, odd);
+    writer_.Unmap(area, pages);
+  }
+}
+
 TEST_F(WriteTrackerTest, CountingTakesNothing) {
   writer_.Store(At(3), 2, 7);
   const auto count = tracker_->CountPages();

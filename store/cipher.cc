@@ -115,7 +115,7 @@ absl::StatusOr<Encrypted> EncryptFile(Disk& disk, const std::string& from, const
 }
 
 absl::Status DecryptFile(Disk& disk, const std::string& from, const std::string& to, const std::string& name,
-                         const SecretKey& key) {
+                         const SecretKey& key, const std::function<bool()>& stop) {
   SIDING_RETURN_IF_ERROR(PrepareLibrary());
   SIDING_ASSIGN_OR_RETURN(const UniqueFd input, OpenRegular(from));
   Output output(disk, to);
@@ -129,6 +129,7 @@ absl::Status DecryptFile(Disk& disk, const std::string& from, const std::string&
   const Buffer sealed(new unsigned char[kPlainChunk + kOverhead]);
   const Buffer plain(new unsigned char[kPlainChunk]);
   for (unsigned char tag = kMore; tag != kLast;) {
+    if (stop && stop()) return absl::CancelledError("called off");
     SIDING_ASSIGN_OR_RETURN(const size_t size,
                             ReadUpTo(input.get(), sealed.get(), kPlainChunk + kOverhead, from));
     unsigned long long plain_size = 0;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -24,8 +25,9 @@ absl::StatusOr<Encrypted> EncryptFile(Disk& disk, const std::string& from, const
                                       const std::string& name, const SecretKey& key);
 
 // Makes the plain file `to`, not synced. kDataLoss if `from` is not what was encrypted with that key under
-// that name, from its first to its last byte; then nothing is left of `to`.
+// that name, from its first to its last byte; kCancelled if `stop` (may be empty), which is asked before each
+// chunk, says true. Then nothing is left of `to`.
 absl::Status DecryptFile(Disk& disk, const std::string& from, const std::string& to, const std::string& name,
-                         const SecretKey& key);
+                         const SecretKey& key, const std::function<bool()>& stop = {});
 
 }  // namespace siding::store

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -15,7 +16,6 @@
 #include "common/files.h"
 #include "common/status.h"
 #include "store/checksum.h"
-#include "store/commit.h"
 #include "store/staging.h"
 
 namespace siding::store {
@@ -33,11 +33,11 @@ class ImageCopy {
             std::unique_ptr<StagingFolder> folder)
       : layout_(layout), source_(source), options_(options), folder_(std::move(folder)) {}
 
-  absl::StatusOr<Bytes> Make() {
+  absl::StatusOr<Bytes> Make(const std::function<absl::Status(StagingFolder&)>& commit) {
     // First what is linked: then it is known how much is to be written.
     std::vector<const ImageFileEntry*> to_copy;
     for (const ImageFileEntry& file : source_.manifest.files) {
-      SIDING_ASSIGN_OR_RETURN(const bool linked, LinkToBase(file));
+      SIDING_ASSIGN_OR_RETURN(const bool linked, LinkToAny(file));
       if (!linked) to_copy.push_back(&file);
     }
     for (const ImageFileEntry* file : to_copy) all_ += file->size;
@@ -46,7 +46,7 @@ class ImageCopy {
         IoError(layout_, WriteNewFile(*layout_.disk, PathOf(kManifestName), source_.manifest_text)));
     SIDING_RETURN_IF_ERROR(IoError(layout_, SyncFolder(*layout_.disk, folder_->path())));
     SIDING_RETURN_IF_ERROR(FaultAt<"store.copied: an image of another tier is in a draft">());
-    SIDING_RETURN_IF_ERROR(CommitImage(layout_, source_.manifest.key, *folder_));
+    SIDING_RETURN_IF_ERROR(commit(*folder_));
     return written_;
   }
 
@@ -55,16 +55,24 @@ class ImageCopy {
 
   bool GoesOn() const { return !options_.progress || options_.progress(written_, all_); }
 
-  // False: it has no such file, or it cannot be shared, so it is to be copied.
-  absl::StatusOr<bool> LinkToBase(const ImageFileEntry& file) {
+  // False: no base has such a file, or it cannot be shared, so it is to be copied.
+  absl::StatusOr<bool> LinkToAny(const ImageFileEntry& file) {
     // An encrypted file is bound to its image.
-    if (options_.base == nullptr || !source_.manifest.encryption_key.empty()) return false;
-    const auto& files = options_.base->files;
+    if (!source_.manifest.encryption_key.empty()) return false;
+    for (const Manifest* const base : options_.bases) {
+      SIDING_ASSIGN_OR_RETURN(const bool linked, LinkTo(*base, file));
+      if (linked) return true;
+    }
+    return false;
+  }
+
+  absl::StatusOr<bool> LinkTo(const Manifest& base, const ImageFileEntry& file) {
+    const auto& files = base.files;
     const auto same = std::find_if(files.begin(), files.end(), [&](const ImageFileEntry& other) {
       return other.checksum == file.checksum && other.size == file.size;
     });
     if (same == files.end() || file.size == Bytes{0}) return false;
-    const std::string from = absl::StrCat(layout_.ImageFolder(options_.base->key), "/", same->name);
+    const std::string from = absl::StrCat(layout_.ImageFolder(base.key), "/", same->name);
     const std::string to = PathOf(file.name);
     if (layout_.disk->Link(from, to) != 0) return false;
     SIDING_ASSIGN_OR_RETURN(const bool good, IsWhatItWas(to, file));
@@ -78,12 +86,17 @@ class ImageCopy {
     const auto fd = OpenRegular(path);
     struct stat info = {};
     if (!fd.ok() || fstat(fd->get(), &info) != 0 || info.st_size != file.size.value) return false;
-    if (!options_.reads_base && !layout_.disk->IsNear(layout_.root)) return true;
+    if (!options_.reads_bases && !layout_.disk->IsNear(layout_.root)) return true;
+    // Several bases may have the very same file.
+    const auto inode = std::make_pair(info.st_dev, info.st_ino);
+    if (bad_.count(inode) > 0) return false;
     StreamHash hash;
     const absl::Status read =
         HashRange(fd->get(), 0, file.size.value, hash, [&](int64_t) { return GoesOn(); });
     if (absl::IsCancelled(read)) return read;
-    return read.ok() && hash.Checksum() == file.checksum;
+    const bool good = read.ok() && hash.Checksum() == file.checksum;
+    if (!good) bad_.insert(inode);
+    return good;
   }
 
   absl::Status Copy(const ImageFileEntry& file) {
@@ -141,14 +154,16 @@ class ImageCopy {
   const CopyOptions& options_;
   const std::unique_ptr<StagingFolder> folder_;
   Bytes written_, all_;
+  std::set<std::pair<dev_t, ino_t>> bad_;  // files of bases that are not what they were
 };
 
 }  // namespace
 
-absl::StatusOr<Bytes> CopyImage(const Layout& layout, const CopySource& source, const CopyOptions& options) {
+absl::StatusOr<Bytes> CopyImage(const Layout& layout, const CopySource& source, const CopyOptions& options,
+                                const std::function<absl::Status(StagingFolder&)>& commit) {
   SIDING_ASSIGN_OR_RETURN(auto folder, StagingFolder::Make(layout, source.manifest.key));
   SIDING_RETURN_IF_ERROR(FaultAt<"store.draft: a draft is made">());
-  return ImageCopy(layout, source, options, std::move(folder)).Make();
+  return ImageCopy(layout, source, options, std::move(folder)).Make(commit);
 }
 
 }  // namespace siding::store

@@ -1,6 +1,11 @@
 // An image of one tier becomes one of another: all of it, or nothing; each byte compared on its way.
 #include <sys/stat.h>
 
+#include <csignal>
+#include <cstdlib>
+#include <thread>
+
+#include "common/fault.h"
 #include "gmock/gmock.h"
 #include "store/faulty_disk.h"
 #include "store/secret_key.h"
@@ -21,7 +26,8 @@ class CopyTest : public StoreTest {
 
   void OpenTarget() { target_ = OpenDirectoryStore(folder_ + "/target", {.disk = &disk_}).value(); }
   absl::StatusOr<Bytes> Copy(const CopyOptions& options = {}) {
-    return target_->CopyFrom(*store_, key_, options);
+    SIDING_ASSIGN_OR_RETURN(const Copied copied, target_->CopyFrom(*store_, key_, options));
+    return copied.written;
   }
   void PutPages(const ImageKey& key, const std::string& pages, const std::string& core) {
     auto draft = BeginWith(key, core);
@@ -112,6 +118,191 @@ TEST_F(CopyTest, SoIsAnotherImageOfThatKey) {
   EXPECT_EQ(CountEntries(folder_ + "/target/damaged"), 1u);
 }
 
+// It is all that is left of that image.
+TEST_F(CopyTest, NothingIsSetAsideForACopyThatFails) {
+  Put(key_);
+  ASSERT_TRUE(Copy().ok());
+  ASSERT_TRUE(WriteAt(Target(key_, "core-1.img"), "x"));
+  ASSERT_TRUE(WriteAt(Source("core-1.img"), "y"));
+  EXPECT_TRUE(absl::IsDataLoss(Copy().status()));
+  EXPECT_TRUE(fs::exists(folder_ + "/target/images/42.3/0"));
+  EXPECT_FALSE(fs::exists(folder_ + "/target/damaged"));
+}
+
+TEST_F(CopyTest, ADamagedOneThatIsDeletedMeanwhileDoesNotComeBack) {
+  Put(key_);
+  ASSERT_TRUE(Copy().ok());
+  ASSERT_TRUE(WriteAt(Target(key_, "core-1.img"), "x"));
+  const auto remove = [&](Bytes written, Bytes) { return written == Bytes{} || target_->Delete(key_).ok(); };
+  EXPECT_TRUE(absl::IsAborted(Copy({.progress = remove}).status()));
+  ExpectNothingIsLeft();
+}
+
+TEST_F(CopyTest, AGoodOneThatSomebodyHasPutThereMeanwhileStays) {
+  Put(key_);
+  ASSERT_TRUE(Copy().ok());
+  ASSERT_TRUE(WriteAt(Target(key_, "core-1.img"), "x"));
+  bool replaced = false;
+  const auto replace = [&](Bytes written, Bytes) {
+    return written == Bytes{} || std::exchange(replaced, true) || Copy().ok();
+  };
+  EXPECT_TRUE(absl::IsAborted(Copy({.progress = replace}).status()));
+  EXPECT_TRUE(target_->Verify(key_).ok());
+  EXPECT_EQ(CountEntries(folder_ + "/target/damaged"), 1u);
+}
+
+// Others do something in the moment before the damaged one is moved out of its place.
+class ReplacingTest : public CopyTest, public testing::WithParamInterface<bool> {
+ protected:
+  ReplacingTest() {
+    disk_.can_exchange = GetParam();
+    Put(key_);
+    EXPECT_TRUE(Copy().ok());
+    EXPECT_TRUE(WriteAt(Target(key_, "core-1.img"), "x"));
+    other_ = OpenDirectoryStore(folder_ + "/target").value();
+  }
+  // Of the damaged one, `times` at most.
+  void BeforeItIsMoved(const std::function<void()>& what, int times = 1) {
+    disk_.before_move = [this, what, times](const std::string& from) mutable {
+      const bool out = from == folder_ + "/target/images/42.3/0",
+                 exchange = from.find("/staging/") != from.npos;
+      if ((GetParam() ? exchange : out) && times-- > 0) what();
+    };
+  }
+  void PutAnother(const std::string& content) {
+    ASSERT_TRUE(other_->Delete(key_).ok());
+    const auto draft = other_->Begin(key_).value();
+    ASSERT_TRUE(WriteAt(draft->path() + "/core-1.img", content));
+    ASSERT_TRUE(draft->Seal({}).ok() && draft->Commit().ok());
+  }
+  size_t InDamaged() const {
+    return fs::exists(folder_ + "/target/damaged") ? CountEntries(folder_ + "/target/damaged") : 0;
+  }
+
+  std::unique_ptr<ImageStore> other_;
+};
+
+INSTANTIATE_TEST_SUITE_P(, ReplacingTest, testing::Bool(), [](const auto& param) {
+  return param.param ? "ByAnExchange" : "WhereTheFileSystemExchangesNothing";
+});
+
+TEST_P(ReplacingTest, ItSaysThatItHasReplaced) {
+  EXPECT_EQ(target_->CopyFrom(*store_, key_, {})->what, Copied::kReplaced);
+  EXPECT_EQ(target_->CopyFrom(*store_, key_, {})->what, Copied::kWasGood);
+  ASSERT_TRUE(target_->Delete(key_).ok());
+  EXPECT_EQ(target_->CopyFrom(*store_, key_, {})->what, Copied::kNew);
+  EXPECT_EQ(InDamaged(), 1u);
+}
+
+TEST_P(ReplacingTest, WhatIsDeletedInThatMomentStaysDeleted) {
+  BeforeItIsMoved([&] { ASSERT_TRUE(other_->Delete(key_).ok()); });
+  EXPECT_TRUE(absl::IsAborted(Copy().status()));
+  ExpectNothingIsLeft();
+  EXPECT_EQ(InDamaged(), 0u);
+}
+
+TEST_P(ReplacingTest, WhatIsPutThereInThatMomentStays) {
+  BeforeItIsMoved([&] { PutAnother("another"); });
+  EXPECT_TRUE(absl::IsAborted(Copy().status()));
+  EXPECT_TRUE(target_->Verify(key_).ok());
+  EXPECT_EQ(ReadFile(Target(key_, "core-1.img")).value(), "another");
+  EXPECT_EQ(InDamaged(), 0u);
+  EXPECT_EQ(CountEntries(folder_ + "/target/staging"), 0u);
+}
+
+TEST_P(ReplacingTest, OfSeveralTheLastStays) {
+  int made = 0;
+  BeforeItIsMoved([&] { PutAnother(std::to_string(++made)); }, 3);
+  EXPECT_TRUE(absl::IsAborted(Copy().status()));
+  EXPECT_EQ(ReadFile(Target(key_, "core-1.img")).value(), std::to_string(made));
+  EXPECT_TRUE(target_->Verify(key_).ok());
+  EXPECT_EQ(InDamaged(), 0u);
+  EXPECT_EQ(CountEntries(folder_ + "/target/staging"), 0u);
+}
+
+TEST_P(ReplacingTest, OfTwoAtOnceOneReplacesIt) {
+  for (int i = 0; i < 20; ++i) {
+    absl::Status one, two;
+    std::thread first([&] { one = target_->CopyFrom(*store_, key_, {}).status(); });
+    std::thread second([&] { two = other_->CopyFrom(*store_, key_, {}).status(); });
+    first.join();
+    second.join();
+    for (const absl::Status& status : {one, two})
+      EXPECT_TRUE(status.ok() || absl::IsAborted(status)) << status;
+    EXPECT_TRUE(one.ok() || two.ok());
+    EXPECT_TRUE(target_->Verify(key_).ok());
+    EXPECT_EQ(InDamaged(), static_cast<size_t>(i) + 1);
+    EXPECT_EQ(CountEntries(folder_ + "/target/staging"), 0u);
+    ASSERT_TRUE(WriteAt(Target(key_, "core-1.img"), "x"));
+  }
+}
+
+TEST_P(ReplacingTest, AnErrorOfTheMoveLeavesItInItsPlace) {
+  ASSERT_TRUE(ArmFaults("store.moved=error", "", {}).ok());
+  EXPECT_FALSE(Copy().ok());
+  ASSERT_TRUE(ArmFaults("", "", {}).ok());
+  EXPECT_TRUE(absl::IsDataLoss(target_->Verify(key_).status()));
+  EXPECT_EQ(InDamaged(), 0u);
+  EXPECT_EQ(CountEntries(folder_ + "/target/staging"), 0u);
+}
+
+// Then its folder is gone as well, and cannot be made durable.
+TEST_P(ReplacingTest, WhatIsDeletedAsSoonAsItIsThereStaysDeleted) {
+  const std::string hold = folder_ + "/hold";
+  ASSERT_TRUE(ArmFaults("store.moved=hold=" + hold, "", {}).ok());
+  absl::Status status;
+  std::thread copy([&] { status = Copy().status(); });
+  EXPECT_TRUE(Eventually([&] { return other_->Verify(key_).ok(); }));
+  EXPECT_TRUE(other_->Delete(key_).ok());
+  EXPECT_TRUE(WriteAt(hold, "x"));
+  copy.join();
+  ASSERT_TRUE(ArmFaults("", "", {}).ok());
+  EXPECT_TRUE(absl::IsAborted(status)) << status;
+  ExpectNothingIsLeft();
+}
+
+TEST_P(ReplacingTest, OfOneThatIsKilledAnImageIsLeftAndTheNextOneEndsIt) {
+  for (const std::string at : {"store.copied", "store.set-aside", "store.commit", "store.moved"}) {
+    SCOPED_TRACE(at);
+    const bool reached = at != "store.commit" || !GetParam();
+    const auto copy = [&] {
+      if (!ArmFaults(at + "=kill", "", {}).ok()) return;
+      std::exit(Copy().ok() ? 0 : 1);
+    };
+    if (reached) {
+      EXPECT_EXIT(copy(), testing::KilledBySignal(SIGKILL), "");
+    }
+    OpenTarget();
+    EXPECT_EQ(CountEntries(folder_ + "/target/staging"), 0u);
+    EXPECT_TRUE(fs::exists(folder_ + "/target/images/42.3/0") || (!GetParam() && InDamaged() == 1u));
+    EXPECT_TRUE(Copy().ok());
+    EXPECT_TRUE(target_->Verify(key_).ok());
+    fs::remove_all(folder_ + "/target/damaged");
+    ASSERT_TRUE(WriteAt(Target(key_, "core-1.img"), "x"));
+  }
+}
+
+TEST_P(ReplacingTest, WhatIsDeletedWhileItIsReadStaysDeleted) {
+  const auto remove = [&](Bytes, Bytes) { return other_->Delete(key_).ok(); };
+  EXPECT_TRUE(absl::IsAborted(Copy({.progress = remove}).status()));
+  ExpectNothingIsLeft();
+}
+
+TEST_F(CopyTest, WhereNothingIsToBeReplacedNothingIsMade) {
+  Put(key_);
+  EXPECT_TRUE(absl::IsAborted(Copy({.only_replaces = true}).status()));
+  ExpectNothingIsLeft();
+}
+
+TEST_F(CopyTest, WhatIsStillGoodOfADamagedOneMayBeLinked) {
+  PutPages(key_, Pattern(100'000), "new");
+  ASSERT_TRUE(Copy().ok());
+  const Manifest damaged = target_->Read(key_).value();
+  ASSERT_TRUE(WriteAt(Target(key_, "core-1.img"), "x"));
+  EXPECT_EQ(Copy({.bases = {&damaged}}).value(), Bytes{3});
+  EXPECT_TRUE(target_->Verify(key_).ok());
+}
+
 TEST_F(CopyTest, DamageIsFoundAndNotCopied) {
   Put(key_);
   ASSERT_TRUE(WriteAt(Source("core-1.img"), "x"));
@@ -144,14 +335,14 @@ TEST_F(CopyTest, NoImage) { EXPECT_TRUE(absl::IsNotFound(Copy().status())); }
 
 TEST_F(CopyTest, WhatTheBaseHasIsLinked) {
   const Manifest base = PutBase();
-  EXPECT_EQ(Copy({.base = &base}).value(), Bytes{3});
+  EXPECT_EQ(Copy({.bases = {&base}}).value(), Bytes{3});
   EXPECT_EQ(fs::hard_link_count(Target(key_, "pages-1.img")), 2u);
   EXPECT_TRUE(target_->Verify(key_).ok());
 }
 
 TEST_F(CopyTest, TheBaseMayGo) {
   const Manifest base = PutBase();
-  ASSERT_TRUE(Copy({.base = &base}).ok());
+  ASSERT_TRUE(Copy({.bases = {&base}}).ok());
   ASSERT_TRUE(target_->Delete(base_).ok());
   EXPECT_TRUE(target_->Verify(key_).ok());
 }
@@ -159,13 +350,24 @@ TEST_F(CopyTest, TheBaseMayGo) {
 TEST_F(CopyTest, ABaseThatHasGoneIsDoneWithout) {
   const Manifest base = PutBase();
   ASSERT_TRUE(target_->Delete(base_).ok());
-  EXPECT_EQ(Copy({.base = &base}).value(), Bytes{100'003});
+  EXPECT_EQ(Copy({.bases = {&base}}).value(), Bytes{100'003});
 }
 
 TEST_F(CopyTest, DamageOfTheBaseIsNotShared) {
   const Manifest base = PutBase();
   ASSERT_TRUE(WriteAt(Target(base_, "pages-1.img"), "x"));
-  EXPECT_EQ(Copy({.base = &base}).value(), Bytes{100'003});
+  EXPECT_EQ(Copy({.bases = {&base}}).value(), Bytes{100'003});
+  EXPECT_TRUE(target_->Verify(key_).ok());
+}
+
+TEST_F(CopyTest, WhatTheFirstBaseHasNotGoodTheNextMayHave) {
+  const Manifest base = PutBase();
+  const ImageKey second{CheckpointId("42.1"), 0};
+  PutPages(second, Pattern(100'000), "older");
+  ASSERT_TRUE(target_->CopyFrom(*store_, second, {}).ok());
+  const Manifest other = target_->Read(second).value();
+  ASSERT_TRUE(WriteAt(Target(base_, "pages-1.img"), "x"));
+  EXPECT_EQ(Copy({.bases = {&base, &other}}).value(), Bytes{3});
   EXPECT_TRUE(target_->Verify(key_).ok());
 }
 
@@ -173,20 +375,20 @@ TEST_F(CopyTest, OverANetworkTheBaseIsNotRead) {
   const Manifest base = PutBase();
   disk_.is_far = true;
   ASSERT_TRUE(WriteAt(Target(base_, "pages-1.img"), "x"));
-  EXPECT_EQ(Copy({.base = &base}).value(), Bytes{3}) << "a restore finds that, or the reading back";
+  EXPECT_EQ(Copy({.bases = {&base}}).value(), Bytes{3}) << "a restore finds that, or the reading back";
 }
 
 TEST_F(CopyTest, OverANetworkItIsReadWhereThatIsAskedFor) {
   const Manifest base = PutBase();
   disk_.is_far = true;
   ASSERT_TRUE(WriteAt(Target(base_, "pages-1.img"), "x"));
-  EXPECT_EQ(Copy({.base = &base, .reads_base = true}).value(), Bytes{100'003});
+  EXPECT_EQ(Copy({.bases = {&base}, .reads_bases = true}).value(), Bytes{100'003});
 }
 
 TEST_F(CopyTest, WithoutHardLinksAllIsCopied) {
   const Manifest base = PutBase();
   disk_.can_link = false;
-  EXPECT_EQ(Copy({.base = &base}).value(), Bytes{100'003});
+  EXPECT_EQ(Copy({.bases = {&base}}).value(), Bytes{100'003});
 }
 
 TEST_F(CopyTest, ItSaysHowFarItIs) {
@@ -207,7 +409,7 @@ TEST_F(CopyTest, WhatIsLinkedIsNoPartOfThat) {
     EXPECT_THAT(all.value, testing::AnyOf(0, 3));
     return true;
   };
-  ASSERT_TRUE(Copy({.base = &base, .progress = see}).ok());
+  ASSERT_TRUE(Copy({.bases = {&base}, .progress = see}).ok());
 }
 
 TEST_F(CopyTest, CalledOffItLeavesNothing) {

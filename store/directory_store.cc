@@ -8,16 +8,19 @@
 #include <filesystem>
 #include <utility>
 
+#include "common/directory.h"
 #include "common/fault.h"
 #include "common/files.h"
 #include "common/status.h"
 #include "store/checksum.h"
 #include "store/cipher.h"
+#include "store/commit.h"
 #include "store/copy.h"
 #include "store/disk.h"
 #include "store/draft.h"
 #include "store/layout.h"
 #include "store/manifest.h"
+#include "store/set_aside.h"
 #include "store/staging.h"
 #include "store/store.h"
 #include "store/tier.h"
@@ -64,25 +67,34 @@ class DirectoryStore final : public ImageStore {
     return DirectoryDraft::Begin(layout_, encryption_, key, base);
   }
 
-  absl::StatusOr<Bytes> CopyFrom(const ImageStore& source, const ImageKey& key,
-                                 const CopyOptions& options) override {
+  absl::StatusOr<Copied> CopyFrom(const ImageStore& source, const ImageKey& key,
+                                  const CopyOptions& options) override {
     SIDING_RETURN_IF_ERROR(CheckTier(layout_, tier_));
-    SIDING_ASSIGN_OR_RETURN(const bool is_here, IsHere(key, options));
-    if (is_here) return Bytes{0};
+    SIDING_ASSIGN_OR_RETURN(const UniqueFd held, Hold(key));
+    SIDING_ASSIGN_OR_RETURN(const Here here, WhatIsHere(key, options));
+    if (here == Here::kGood) return Copied{Copied::kWasGood, {}};
+    const bool damaged = here == Here::kDamaged, aside = damaged && CheckParent(key).ok();
+    if (damaged != held.valid() || (options.only_replaces && !damaged))
+      return absl::AbortedError(
+          absl::StrCat("image ", Describe(key), " was replaced or deleted while it was read"));
     SIDING_ASSIGN_OR_RETURN(Manifest manifest, source.Read(key));
-    SIDING_RETURN_IF_ERROR(CheckDigest(manifest, options.digest));
+    SIDING_ASSIGN_OR_RETURN(const std::string folder, source.Path(key));
+    SIDING_RETURN_IF_ERROR(CheckDigest(manifest, options.digest, folder));
     if (encryption_.keys && manifest.encryption_key.empty())
       return absl::FailedPreconditionError("image " + Describe(key) +
                                            " was made before images were encrypted, and is not copied");
-    SIDING_ASSIGN_OR_RETURN(const std::string folder, source.Path(key));
     const std::string file = absl::StrCat(folder, "/", kManifestName);
     SIDING_ASSIGN_OR_RETURN(const UniqueFd opened, OpenRegular(file));
     SIDING_ASSIGN_OR_RETURN(std::string text, ReadAll(opened, file, kLongestManifest + 1));
     if (DigestOf(text) != manifest.digest) return absl::UnavailableError(file + " has just been replaced");
-    const auto written = CopyImage(layout_, {folder, std::move(text), std::move(manifest)}, options);
+    const auto commit = [&](StagingFolder& draft) {
+      return damaged ? Replace(key, held, draft) : CommitImage(layout_, key, draft);
+    };
+    const auto written = CopyImage(layout_, {folder, std::move(text), std::move(manifest)}, options, commit);
     // A file that is missing because its tier is away is not lost.
     if (absl::IsDataLoss(written.status())) SIDING_RETURN_IF_ERROR(source.Read(key).status());
-    return written;
+    SIDING_RETURN_IF_ERROR(written.status());
+    return Copied{aside ? Copied::kReplaced : Copied::kNew, *written};
   }
 
   absl::StatusOr<std::string> Path(const ImageKey& key) const override {
@@ -113,13 +125,15 @@ class DirectoryStore final : public ImageStore {
 
   absl::StatusOr<Manifest> Verify(const ImageKey& key, const VerifyOptions& options) const override {
     SIDING_ASSIGN_OR_RETURN(Manifest manifest, Read(key));
-    SIDING_RETURN_IF_ERROR(CheckDigest(manifest, options.digest));
+    SIDING_RETURN_IF_ERROR(CheckDigest(manifest, options.digest, layout_.ImageFolder(key)));
     const absl::Status good = VerifyFolder(layout_.ImageFolder(key), manifest, options);
     if (!good.ok()) return ThoughTierIsThere(good);
     return manifest;
   }
 
-  absl::StatusOr<std::string> Decrypt(const ImageKey& key, const std::string& folder) const override {
+  using ImageStore::Decrypt;
+  absl::StatusOr<std::string> Decrypt(const ImageKey& key, const std::string& folder,
+                                      const std::function<bool()>& stop) const override {
     SIDING_ASSIGN_OR_RETURN(const Manifest manifest, Read(key));
     if (manifest.encryption_key.empty()) return Path(key);
     const std::string what =
@@ -130,7 +144,7 @@ class DirectoryStore final : public ImageStore {
       return absl::FailedPreconditionError(what + "which is not among those that are configured here");
     SIDING_RETURN_IF_ERROR(RemoveTree(disk(), folder));
     SIDING_RETURN_IF_ERROR(MakeFolders(disk(), folder));
-    if (const absl::Status status = DecryptFiles(manifest, *secret, folder); !status.ok()) {
+    if (const absl::Status status = DecryptFiles(manifest, *secret, folder, stop); !status.ok()) {
       (void)RemoveTree(disk(), folder);
       return status;
     }
@@ -202,22 +216,24 @@ class DirectoryStore final : public ImageStore {
     return IoError(layout_, RemoveTree(disk(), trash));
   }
 
-  absl::Status Quarantine(const ImageKey& key) override {
+  absl::StatusOr<UniqueFd> Hold(const ImageKey& key) const override {
+    SIDING_RETURN_IF_ERROR(CheckKey(key));
+    // Something else in place of the checkpoint's folder is what Quarantine() removes.
+    const bool has_parent = CheckParent(key).ok();
+    const std::string path = has_parent ? layout_.ImageFolder(key) : layout_.CheckpointFolder(key.checkpoint);
+    UniqueFd held(has_parent ? HoldFolder(path) : open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    if (held.valid() || errno == ENOENT || errno == ENOTDIR) return held;
+    return absl::UnavailableError(absl::StrCat("open ", path, ": ", strerror(errno)));
+  }
+
+  absl::Status Quarantine(const ImageKey& key, const UniqueFd& held) override {
     SIDING_RETURN_IF_ERROR(CheckKey(key));
     SIDING_RETURN_IF_ERROR(FaultAt<"store.set-aside: a damaged image is about to be set aside">());
     SIDING_RETURN_IF_ERROR(CheckTier(layout_, tier_));  // before anything is made in an empty mount point
-    const std::string parent = layout_.CheckpointFolder(key.checkpoint);
-    if (!CheckParent(key).ok()) return IoError(layout_, RemoveTree(disk(), parent));
-    SIDING_RETURN_IF_ERROR(IoError(layout_, MakeFolders(disk(), layout_.Damaged())));
-    if (disk().Rename(layout_.ImageFolder(key), DamagedPath(layout_, key)) != 0) {
-      if (errno == ENOENT) return CheckTier(layout_, tier_);
-      return IoError(layout_, errno, "rename " + layout_.ImageFolder(key));
-    }
-    // After a power cut it must not be back among those that count.
-    SIDING_RETURN_IF_ERROR(IoError(layout_, SyncFolder(disk(), layout_.Damaged())));
-    SIDING_RETURN_IF_ERROR(IoError(layout_, SyncFolder(disk(), parent)));
-    disk().RemoveFolder(parent);  // stays as long as other ranks are in it
-    return absl::OkStatus();
+    if (!CheckParent(key).ok()) return RemoveParent(key, held);
+    const absl::Status aside = SetAside(layout_, key, held);
+    // What is not there because the tier is away is not gone.
+    return absl::IsNotFound(aside) ? CheckTier(layout_, tier_) : aside;
   }
 
   absl::StatusOr<Bytes> FreeSpace() const override {
@@ -226,28 +242,50 @@ class DirectoryStore final : public ImageStore {
   }
 
  private:
-  static absl::Status CheckDigest(const Manifest& manifest, const std::string& expected) {
+  static absl::Status CheckDigest(const Manifest& manifest, const std::string& expected,
+                                  const std::string& folder) {
     if (expected.empty() || manifest.digest == expected) return absl::OkStatus();
-    return absl::DataLossError(absl::StrCat("image ", Describe(manifest.key),
+    return absl::DataLossError(absl::StrCat("image ", Describe(manifest.key), " in ", folder,
                                             " has been replaced: the digest of its manifest is ",
                                             manifest.digest, ", expected ", expected));
   }
 
-  // And good, and durable: whoever put it in its place may have died before that was known. One that is
-  // damaged is set aside.
-  absl::StatusOr<bool> IsHere(const ImageKey& key, const CopyOptions& options) {
+  enum class Here { kNothing, kDamaged, kGood };
+
+  // If it is good it is durable as well: whoever put it in its place may have died before that was known.
+  absl::StatusOr<Here> WhatIsHere(const ImageKey& key, const CopyOptions& options) {
     const auto going_on = [&](Bytes) { return !options.progress || options.progress(Bytes{0}, Bytes{0}); };
     const auto good = Verify(key, {.progress = going_on, .digest = options.digest});
-    if (absl::IsNotFound(good.status())) return false;
-    if (absl::IsDataLoss(good.status())) {
-      SIDING_RETURN_IF_ERROR(Quarantine(key));
-      return false;
-    }
+    if (absl::IsNotFound(good.status())) return Here::kNothing;
+    if (absl::IsDataLoss(good.status())) return Here::kDamaged;
     SIDING_RETURN_IF_ERROR(good.status());
     for (const std::string& folder :
          {layout_.CheckpointFolder(key.checkpoint), layout_.Images(), layout_.Staging()})
       SIDING_RETURN_IF_ERROR(IoError(layout_, SyncFolder(disk(), folder)));
-    return true;
+    return Here::kGood;
+  }
+
+  absl::Status Replace(const ImageKey& key, const UniqueFd& damaged, StagingFolder& draft) {
+    SIDING_RETURN_IF_ERROR(FaultAt<"store.set-aside: a damaged image is about to be set aside">());
+    SIDING_RETURN_IF_ERROR(CheckTier(layout_, tier_));  // before anything is made in an empty mount point
+    if (!CheckParent(key).ok()) {
+      SIDING_RETURN_IF_ERROR(RemoveParent(key, damaged));
+      return CommitImage(layout_, key, draft);
+    }
+    const absl::Status replaced = ReplaceImage(layout_, key, damaged, draft);
+    // What is not there because the tier is away is not gone.
+    if (absl::IsAborted(replaced)) SIDING_RETURN_IF_ERROR(CheckTier(layout_, tier_));
+    return replaced;
+  }
+
+  // A link or the like in place of the checkpoint's folder, if that is what is held.
+  absl::Status RemoveParent(const ImageKey& key, const UniqueFd& held) {
+    const std::string parent = layout_.CheckpointFolder(key.checkpoint);
+    if (!IsNamed(held.get(), parent))
+      return absl::AbortedError(parent + " has been replaced since it was looked at");
+    // No folder that has just taken its place is removed by that.
+    if (disk().RemoveFile(parent) == 0 || errno == ENOENT) return absl::OkStatus();
+    return IoError(layout_, errno, "remove " + parent);
   }
 
   // kDataLoss if something else lies where the checkpoint's folder belongs: a link would lead out of the
@@ -280,12 +318,13 @@ class DirectoryStore final : public ImageStore {
 
   Disk& disk() const { return *layout_.disk; }
 
-  absl::Status DecryptFiles(const Manifest& manifest, const SecretKey& key, const std::string& folder) const {
+  absl::Status DecryptFiles(const Manifest& manifest, const SecretKey& key, const std::string& folder,
+                            const std::function<bool()>& stop) const {
     std::vector<absl::Status> results(manifest.files.size());
     RunInParallel(results.size(), kDecryptThreads, [&](size_t i) {
       const std::string& name = manifest.files[i].name;
       results[i] = DecryptFile(disk(), layout_.ImageFolder(manifest.key) + "/" + name, folder + "/" + name,
-                               BoundName(manifest.key, name), key);
+                               BoundName(manifest.key, name), key, stop);
     });
     for (const absl::Status& result : results) SIDING_RETURN_IF_ERROR(result);
     return absl::OkStatus();
@@ -296,33 +335,40 @@ class DirectoryStore final : public ImageStore {
   const Encryption encryption_;
 };
 
-// Makes the folders, and removes what dead writers have left in staging.
+absl::StatusOr<Layout> FindTier(const std::string& root) {
+  const Layout layout{root};
+  const absl::Status there = CheckTier(layout, "");
+  if (there.ok()) return layout;
+  return absl::NotFoundError(absl::StrCat(root, " is no checkpoint store: ", there.message()));
+}
+
+// Makes the folders.
 absl::Status Prepare(const Layout& layout, const std::vector<std::string>& folders) {
   for (const std::string& folder : folders) {
     const absl::Status made = MakeFolders(*layout.disk, folder);
     if (!made.ok()) return Annotate(IoError(layout, made), "checkpoint store " + layout.root);
   }
-  return SweepStaging(layout);
+  return absl::OkStatus();
 }
 
 }  // namespace
 }  // namespace store
 
-absl::StatusOr<std::unique_ptr<const ImageStore>> InspectDirectoryStore(const std::string& root) {
-  const store::Layout layout{root};
-  if (const absl::Status there = store::CheckTier(layout, ""); !there.ok()) {
-    return absl::NotFoundError(absl::StrCat(root, " is no checkpoint store: ", there.message()));
-  }
-  return std::make_unique<const store::DirectoryStore>(layout);
+absl::StatusOr<std::unique_ptr<const ImageStore>> InspectDirectoryStore(
+    const std::string& root, std::shared_ptr<const store::KeyRing> keys) {
+  SIDING_ASSIGN_OR_RETURN(const store::Layout layout, store::FindTier(root));
+  return std::make_unique<const store::DirectoryStore>(layout, "", store::Encryption{std::move(keys), {}});
 }
 
 absl::StatusOr<std::unique_ptr<ImageStore>> OpenDirectoryStore(const std::string& root,
                                                                const StoreOptions& options) {
   if (root.empty()) return absl::InvalidArgumentError("a checkpoint store needs a folder");
+  if (options.visit) SIDING_RETURN_IF_ERROR(store::FindTier(root).status());
   const store::Layout layout{root, options.disk != nullptr ? options.disk : &store::RealDisk()};
   const store::RememberedTier remembered(options.remembered);
   SIDING_RETURN_IF_ERROR(remembered.Check(layout));  // before anything is made in an empty mount point
   SIDING_RETURN_IF_ERROR(store::Prepare(layout, {root, layout.Images(), layout.Staging()}));
+  if (!options.visit) SIDING_RETURN_IF_ERROR(store::SweepStaging(layout));
   SIDING_ASSIGN_OR_RETURN(const std::string tier, store::TierId(layout));
   SIDING_RETURN_IF_ERROR(remembered.Remember(tier));
   store::Encryption encryption{options.keys, {options.plain_folder, layout.disk}};
@@ -331,6 +377,7 @@ absl::StatusOr<std::unique_ptr<ImageStore>> OpenDirectoryStore(const std::string
       return absl::InvalidArgumentError("encryption needs a folder for plain files");
     const store::Layout& plain = encryption.plain;
     SIDING_RETURN_IF_ERROR(store::Prepare(plain, {plain.root, plain.Staging()}));
+    SIDING_RETURN_IF_ERROR(store::SweepStaging(plain));
   }
   SIDING_RETURN_IF_ERROR(FaultAt<"store.opened: what dead writers have left is removed">());
   return std::make_unique<store::DirectoryStore>(layout, tier, std::move(encryption));

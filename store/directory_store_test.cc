@@ -95,15 +95,40 @@ TEST_F(DirectoryStoreTest, AnImageWhoseDeletionFailsIsThereAndCanBeDeleted) {
 
 TEST_F(DirectoryStoreTest, WhatIsSetAsideIsNotListedButKept) {
   Put(key_);
-  ASSERT_TRUE(store_->Quarantine(key_).ok());
+  ASSERT_TRUE(Quarantine(*store_, key_).ok());
   EXPECT_THAT(store_->List().value(), IsEmpty());
   EXPECT_FALSE(std::filesystem::is_empty(folder_ + "/damaged"));
-  EXPECT_TRUE(store_->Quarantine(key_).ok());
+  EXPECT_TRUE(Quarantine(*store_, key_).ok());
+}
+
+TEST_F(DirectoryStoreTest, OneThatHasTakenThePlaceOfTheDamagedOneIsNotSetAside) {
+  Put(key_);
+  const UniqueFd held = store_->Hold(key_).value();
+  ASSERT_TRUE(store_->Delete(key_).ok());
+  Put(key_);
+  EXPECT_TRUE(absl::IsAborted(store_->Quarantine(key_, held)));
+  EXPECT_TRUE(store_->Verify(key_).ok());
+}
+
+TEST_F(DirectoryStoreTest, NorIsOneThatWasNotThereBefore) {
+  const UniqueFd held = store_->Hold(key_).value();
+  Put(key_);
+  EXPECT_TRUE(absl::IsAborted(store_->Quarantine(key_, held)));
+  EXPECT_TRUE(store_->Verify(key_).ok());
+}
+
+TEST_F(DirectoryStoreTest, OneThatWasDeletedNeedNotBeSetAside) {
+  Put(key_);
+  const UniqueFd held = store_->Hold(key_).value();
+  ASSERT_TRUE(store_->Delete(key_).ok());
+  EXPECT_TRUE(store_->Quarantine(key_, held).ok());
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/damaged") &&
+               !std::filesystem::is_empty(folder_ + "/damaged"));
 }
 
 TEST_F(DirectoryStoreTest, AnImageMayFollowOneThatWasSetAside) {
   Put(key_);
-  ASSERT_TRUE(store_->Quarantine(key_).ok());
+  ASSERT_TRUE(Quarantine(*store_, key_).ok());
   Put(key_);
   EXPECT_THAT(store_->List().value(), ElementsAre(key_));
 }
@@ -161,6 +186,22 @@ TEST_F(DirectoryStoreTest, HalfDeletedImageIsSwept) {
   ASSERT_TRUE(WriteAt(trash + "/pages-1.img", "x"));
   Open();
   EXPECT_FALSE(std::filesystem::exists(trash));
+}
+
+TEST_F(DirectoryStoreTest, AVisitorSweepsNothing) {
+  const auto draft = BeginWith(key_);
+  const std::string name = std::filesystem::path(draft->path()).filename();
+  const std::string trash = Staging() + "/trash" + name.substr(name.rfind('.'));
+  std::filesystem::create_directory(trash);
+  ASSERT_TRUE(OpenDirectoryStore(folder_, {.visit = true}).ok());
+  EXPECT_TRUE(std::filesystem::exists(trash));
+}
+
+TEST_F(DirectoryStoreTest, AVisitorMakesNoStore) {
+  const std::string empty = folder_ + "/empty";
+  std::filesystem::create_directory(empty);
+  EXPECT_TRUE(absl::IsNotFound(OpenDirectoryStore(empty, {.visit = true}).status()));
+  EXPECT_TRUE(std::filesystem::is_empty(empty));
 }
 
 TEST_F(DirectoryStoreTest, DraftOfAnotherHostStays) {

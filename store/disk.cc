@@ -35,6 +35,9 @@ class SystemDisk final : public Disk {
   int Rename(const std::string& from, const std::string& to) override {
     return rename(from.c_str(), to.c_str());
   }
+  int Exchange(const std::string& one, const std::string& other) override {
+    return renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE);
+  }
   int Link(const std::string& file, const std::string& name) override {
     return link(file.c_str(), name.c_str());
   }
@@ -86,6 +89,10 @@ bool IsOnThisMachine(const std::string& folder) {
   const unsigned long type = TypeOf(folder);
   // The upper layer of an overlay, where files are made, is never a network's.
   return type == TMPFS_MAGIC || type == OVERLAYFS_SUPER_MAGIC || IsOnDisk(folder);
+}
+
+int HoldFolder(const std::string& path) {
+  return open(path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
 absl::StatusOr<UniqueFd> OpenRegular(const std::string& path) {

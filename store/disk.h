@@ -32,6 +32,9 @@ class Disk {
   // Of mode 0700.
   virtual int MakeFolder(const std::string& path) = 0;
   virtual int Rename(const std::string& from, const std::string& to) = 0;
+  // Of two folders, each has the other's name afterwards; at once. EINVAL, ENOSYS or EOPNOTSUPP where the
+  // file system cannot.
+  virtual int Exchange(const std::string& one, const std::string& other) = 0;
   // A second name of the same file (a hard link).
   virtual int Link(const std::string& file, const std::string& name) = 0;
   virtual int RemoveFile(const std::string& path) = 0;
@@ -51,6 +54,10 @@ bool IsOnThisMachine(const std::string& folder);
 
 // Not where that is a file system in memory, or may lie on one (overlay).
 bool IsOnDisk(const std::string& folder);
+
+// Opened so that it can be told from another one that comes into its place (IsNamed()); -1 and errno if there
+// is no folder of that name.
+int HoldFolder(const std::string& path);
 
 // For reading. kDataLoss if it is a link, a pipe, a device or the like, which is not opened; kNotFound.
 absl::StatusOr<UniqueFd> OpenRegular(const std::string& path);

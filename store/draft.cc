@@ -22,7 +22,6 @@
 #include "store/cipher.h"
 #include "store/commit.h"
 #include "store/manifest.h"
-#include "store/parents.h"
 
 namespace siding::store {
 namespace {
@@ -68,7 +67,7 @@ absl::StatusOr<std::unique_ptr<ImageDraft>> DirectoryDraft::Begin(const Layout& 
     SIDING_ASSIGN_OR_RETURN(plain, StagingFolder::Make(encryption.plain, key));
   }
   // An encrypted file is bound to its image.
-  bool shares = base != nullptr && !plain && base->encryption_key.empty() && ParentsOf(*base) < kMostParents;
+  bool shares = base != nullptr && !plain && base->encryption_key.empty();
   const bool near = layout.disk->IsNear(layout.root);
   if (shares && !near) {
     SIDING_ASSIGN_OR_RETURN(shares, CanLink(layout, base->key, folder->path()));
@@ -92,6 +91,22 @@ absl::Status DirectoryDraft::Share(const ImageFileEntry& file, const std::string
   layout_.disk->RemoveFile(to);
   return absl::DataLossError(
       absl::StrCat(from, " is not the file of ", file.size.value, " bytes that the manifest names"));
+}
+
+absl::Status DirectoryDraft::RenameShared(const std::string& from, const std::string& to) {
+  const auto shared = shared_.find(from);
+  if (phase_ != kWriting || shared == shared_.end())
+    return absl::FailedPreconditionError(from + " is not shared by image " + Describe(key_));
+  const std::string before = path() + "/" + from, now = path() + "/" + to;
+  struct stat info = {};
+  if (lstat(now.c_str(), &info) == 0) return absl::AlreadyExistsError(now + " is there already");
+  if (layout_.disk->Rename(before, now) != 0)
+    return IoError(layout_, errno, "rename " + before + " to " + now);
+  Shared moved = std::move(shared->second);
+  moved.file.name = to;
+  shared_.erase(shared);
+  shared_[to] = std::move(moved);
+  return absl::OkStatus();
 }
 
 absl::Status DirectoryDraft::CheckShared(const std::string& name) const {

@@ -26,6 +26,7 @@ class DirectoryDraft final : public ImageDraft {
   const Manifest* base() const override { return base_ ? &*base_ : nullptr; }
   bool is_near() const override { return near_; }
   absl::Status Share(const ImageFileEntry& file, const std::string& name) override;
+  absl::Status RenameShared(const std::string& from, const std::string& to) override;
   using ImageDraft::Seal;
   absl::StatusOr<Manifest> Seal(std::map<std::string, std::string> metadata,
                                 const std::function<bool()>& stop) override;

@@ -88,6 +88,21 @@ TEST_F(EncryptionTest, WithoutAKeyTheImageIsNotDecrypted) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("is encrypted with key " + Key('1').Id()));
 }
 
+TEST_F(EncryptionTest, WhoOnlyLooksMayHaveAKey) {
+  Put(*store_);
+  const auto store = InspectDirectoryStore(folder_ + "/store", std::make_shared<KeyRing>(Key('1'))).value();
+  EXPECT_TRUE(store->Decrypt(key_, folder_ + "/out").ok());
+  EXPECT_EQ(Decrypted("core-1.img"), kPlain);
+}
+
+TEST_F(EncryptionTest, CalledOffItLeavesNothing) {
+  Put(*store_);
+  std::atomic<int> asked = 0;
+  const auto stop = [&] { return ++asked > 3; };
+  EXPECT_TRUE(absl::IsCancelled(store_->Decrypt(key_, folder_ + "/out", stop).status()));
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/out"));
+}
+
 TEST_F(EncryptionTest, WithAnotherKeyNothingIsMade) {
   Put(*store_);
   const absl::Status status = OpenWith(Key('2'))->Decrypt(key_, folder_ + "/out").status();

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <functional>
 
 #include "store/disk.h"
 
@@ -27,6 +28,9 @@ class FaultyDisk final : public Disk {
   void Heal() { Fail(-1, Fault::kOnce, 0); }
   bool is_far = false;   // as if over a network
   bool can_link = true;  // else it is one that makes no hard links
+  bool can_exchange = true;
+  // Called before each folder that gets another name, with the present one; may be empty.
+  std::function<void(const std::string&)> before_move;
   // Since the last Fail() or Heal().
   int operations() const { return count_; }
 
@@ -41,7 +45,13 @@ class FaultyDisk final : public Disk {
   int SyncFolder(const std::string& path) override { return Fails() ? -1 : real_.SyncFolder(path); }
   int MakeFolder(const std::string& path) override { return Fails() ? -1 : real_.MakeFolder(path); }
   int Rename(const std::string& from, const std::string& to) override {
+    if (before_move) before_move(from);
     return Fails() ? -1 : real_.Rename(from, to);
+  }
+  int Exchange(const std::string& one, const std::string& other) override {
+    if (before_move) before_move(one);
+    if (!can_exchange) errno = EINVAL;
+    return Fails() || !can_exchange ? -1 : real_.Exchange(one, other);
   }
   int Link(const std::string& file, const std::string& name) override {
     if (!can_link) errno = EPERM;

@@ -145,14 +145,78 @@ TEST_F(FaultyDiskTest, DeletingAnImage) {
 
 TEST_F(FaultyDiskTest, SettingAnImageAside) {
   FailEverywhere([&](ImageStore& store) { ASSERT_TRUE(TryPut(store).ok()); },
-                 [&](ImageStore& store) { return store.Quarantine(key_); },
+                 [&](ImageStore& store) { return Quarantine(store, key_); },
                  [&](ImageStore& store, const absl::Status& status) {
                    if (status.ok()) {
                      EXPECT_THAT(store.List().value(), IsEmpty());
                    }
-                   EXPECT_TRUE(store.Quarantine(key_).ok());
+                   EXPECT_TRUE(Quarantine(store, key_).ok());
                    EXPECT_EQ(CountEntries(Root() + "/damaged"), 1u);
                  });
+}
+
+// An error leaves the damaged image where it is; at no time both are gone.
+class ReplacingAnImageTest : public FaultyDiskTest {
+ protected:
+  std::string Place() const { return Root() + "/images/42.3/0"; }
+  size_t SetAside() const {
+    const std::string damaged = Root() + "/damaged";
+    return std::filesystem::exists(damaged) ? CountEntries(damaged) : 0;
+  }
+
+  void Replace() {
+    disk_.Heal();
+    const auto source = OpenDirectoryStore(folder_ + "/source").value();
+    ASSERT_TRUE(TryPut(*source).ok());
+    for (const Failure& failure : kFailures) {
+      for (int at = 0;; ++at) {
+        SCOPED_TRACE(testing::Message() << strerror(failure.error) << ", way "
+                                        << static_cast<int>(failure.fault) << ", at operation " << at);
+        disk_.Heal();
+        std::filesystem::remove_all(Root());
+        const auto store = Open().value();
+        ASSERT_TRUE(store->CopyFrom(*source, key_, {}).ok());
+        ASSERT_TRUE(WriteAt(Place() + "/core-1.img", "X"));
+        disk_.Fail(at, failure.fault, failure.error);
+        const absl::Status status = store->CopyFrom(*source, key_, {}).status();
+        const bool all_tried = disk_.operations() <= at;
+        disk_.Heal();
+        Check(*store, failure.fault, status);
+        ASSERT_TRUE(Open().ok());
+        EXPECT_EQ(CountEntries(Root() + "/staging"), 0u) << "no draft is left";
+        EXPECT_TRUE(store->CopyFrom(*source, key_, {}).ok());
+        EXPECT_TRUE(store->Verify(key_).ok());
+        if (all_tried) break;
+      }
+    }
+  }
+
+  void Check(const ImageStore& store, Fault fault, const absl::Status& status) {
+    const absl::Status found = store.Verify(key_).status();
+    EXPECT_FALSE(absl::IsAborted(status)) << status;
+    if (status.ok()) {
+      EXPECT_TRUE(found.ok()) << found;
+      EXPECT_LE(SetAside(), 1u);
+      return;
+    }
+    if (fault == Fault::kOnce || fault == Fault::kShortWrite) {
+      EXPECT_TRUE(absl::IsDataLoss(found)) << "it is as before: " << found;
+      EXPECT_EQ(SetAside(), 0u);
+      return;
+    }
+    // Nor can be undone what was done.
+    EXPECT_TRUE(found.ok() || absl::IsDataLoss(found) || SetAside() == 1) << found;
+    if (disk_.can_exchange) {
+      EXPECT_FALSE(absl::IsNotFound(found)) << found;
+    }
+  }
+};
+
+TEST_F(ReplacingAnImageTest, ByAnExchange) { Replace(); }
+
+TEST_F(ReplacingAnImageTest, WhereTheFileSystemExchangesNothing) {
+  disk_.can_exchange = false;
+  Replace();
 }
 
 TEST_F(FaultyDiskTest, OpeningAStore) {

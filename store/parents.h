@@ -4,7 +4,8 @@
 // hold itself is looked for there, under the same number of process and address, and so on. In a tier every
 // image is flat, and its parents' files are its own, by hard links: "parent-1.pagemap-7.img" is pagemap-7.img
 // of its parent, "parent-2.pagemap-7.img" that of its parent's parent. So any image can be deleted, and the
-// others stay whole.
+// others stay whole. Earlier images whose pages it does not share, or has itself, are left out: each memory
+// has a row of its own.
 #pragma once
 
 #include <string>
@@ -26,6 +27,9 @@ inline constexpr int kMostParents = 8;
 // "parent-2.pages-1.img" for {2, "pages-1.img"}, and back. What is not of that form is the image's own.
 std::string NameOf(const ParentFile& place);
 ParentFile ParentFileOf(const std::string& name);
+
+// "42." of 42.3: images of one job may share files.
+std::string JobPartOf(const CheckpointId& checkpoint);
 
 // How many parents an image has.
 int ParentsOf(const Manifest& manifest);

@@ -95,6 +95,7 @@ int RecordingDisk::Record(int result, const std::function<Step()>& step) {
   Step made = result >= 0 ? step() : Step();
   if (made.removed) nodes_[made.removed->folder].names.erase(made.removed->name);
   if (made.added) nodes_[made.added->folder].names[made.added->name] = made.inode;
+  if (made.exchanged) nodes_[made.exchanged->folder].names[made.exchanged->name] = made.other;
   steps_.push_back(std::move(made));
   errno = error;
   return result;
@@ -123,6 +124,17 @@ int RecordingDisk::RemoveFolder(const std::string& path) { return Remove(real_.R
 int RecordingDisk::Rename(const std::string& from, const std::string& to) {
   return Record(real_.Rename(from, to), [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return Step{.removed = Parse(from), .added = Parse(to), .inode = Find(from).value()};
+  });
+}
+
+int RecordingDisk::Exchange(const std::string& one, const std::string& other) {
+  if (!can_exchange) errno = EINVAL;
+  const int result = can_exchange ? real_.Exchange(one, other) : -1;
+  return Record(result, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return Step{.added = Parse(one),
+                .inode = Find(other).value(),
+                .exchanged = Parse(other),
+                .other = Find(one).value()};
   });
 }
 
@@ -170,7 +182,8 @@ RecordingDisk::AtCut RecordingDisk::Replay(size_t n) const {
     const Step& step = steps_[i];
     state.content[step.inode] += step.written;
     if (step.synced) state.durable[step.inode] = state.content[step.inode].size();
-    if (!synced_after(i, step.removed) || !synced_after(i, step.added)) state.pending.push_back(i);
+    if (!synced_after(i, step.removed) || !synced_after(i, step.added) || !synced_after(i, step.exchanged))
+      state.pending.push_back(i);
   }
   if (state.pending.size() > kMostPending) throw std::length_error("too many changes that were not synced");
   return state;
@@ -191,6 +204,7 @@ size_t RecordingDisk::CutBefore(size_t n, const std::string& folder,
       const Step& step = steps_[i];
       if (step.removed) state.names[step.removed->folder].erase(step.removed->name);
       if (step.added) state.names[step.added->folder][step.added->name] = step.inode;
+      if (step.exchanged) state.names[step.exchanged->folder][step.exchanged->name] = step.other;
     }
     for (state.tear = 0; state.tear < (torn ? kTears : 1); ++state.tear) {
       if (!seen.insert(Describe(state, 0)).second) continue;

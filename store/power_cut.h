@@ -27,6 +27,7 @@ class RecordingDisk final : public Disk {
   // What is in `world` now is on the disk for certain.
   explicit RecordingDisk(std::string world);
 
+  bool can_exchange = true;
   // Operations so far.
   size_t operations() const;
   // Makes each state in which the power cut before operation `n` could have left `world`, in `folder`, which
@@ -40,6 +41,7 @@ class RecordingDisk final : public Disk {
   int SyncFolder(const std::string& path) override;
   int MakeFolder(const std::string& path) override;
   int Rename(const std::string& from, const std::string& to) override;
+  int Exchange(const std::string& one, const std::string& other) override;
   int Link(const std::string& file, const std::string& name) override;
   int RemoveFile(const std::string& path) override;
   int RemoveFolder(const std::string& path) override;
@@ -62,6 +64,9 @@ class RecordingDisk final : public Disk {
     std::optional<Name> removed;
     std::optional<Name> added;
     Inode inode = 0;  // of `added`, `synced` and `written`
+    // Another name that is added, of another one: `added` and this are exchanged.
+    std::optional<Name> exchanged;
+    Inode other = 0;  // of `exchanged`
     bool synced = false;
     std::string written;
   };

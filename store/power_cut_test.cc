@@ -131,7 +131,7 @@ TEST_F(PowerCutTest, ImageThatIsCopiedFromAnotherTier) {
   RecordingDisk disk(world_);
   const auto store = OpenDirectoryStore(world_ + "/store", {.disk = &disk}).value();
   const Manifest base = store->Read(kKey).value();  // with the same pages
-  ASSERT_TRUE(store->CopyFrom(*source, kLater, {.base = &base}).ok());
+  ASSERT_TRUE(store->CopyFrom(*source, kLater, {.bases = {&base}}).ok());
   const size_t done = disk.operations() - 1;
   CutEverywhere(disk, [&](size_t n, const std::vector<ImageKey>& keys) {
     EXPECT_THAT(keys, Contains(kKey));
@@ -139,6 +139,49 @@ TEST_F(PowerCutTest, ImageThatIsCopiedFromAnotherTier) {
       EXPECT_THAT(keys, Contains(kLater));
     }
   });
+}
+
+// At each moment the damaged one or the good one is in the place.
+class ReplacingPowerCutTest : public PowerCutTest, public testing::WithParamInterface<bool> {};
+
+INSTANTIATE_TEST_SUITE_P(, ReplacingPowerCutTest, testing::Bool(), [](const auto& param) {
+  return param.param ? "ByAnExchange" : "WhereTheFileSystemExchangesNothing";
+});
+
+TEST_P(ReplacingPowerCutTest, DamagedImageThatIsReplacedFromAnotherTier) {
+  const auto source = OpenDirectoryStore(folder_ + "/source").value();
+  Put(RealDisk(), *source, kLater);
+  PutBefore({kKey, kLater});
+  {
+    const auto store = OpenDirectoryStore(world_ + "/store").value();
+    ASSERT_TRUE(store->Delete(kLater).ok());
+    ASSERT_TRUE(store->CopyFrom(*source, kLater, {}).ok());
+    ASSERT_TRUE(WriteAt(store->Path(kLater).value() + "/core-1.img", "X"));
+  }
+  RecordingDisk disk(world_);
+  disk.can_exchange = GetParam();
+  const auto store = OpenDirectoryStore(world_ + "/store", {.disk = &disk}).value();
+  const Manifest damaged = store->Read(kLater).value(), other = store->Read(kKey).value();
+  ASSERT_TRUE(store->CopyFrom(*source, kLater, {.bases = {&damaged, &other}}).ok());
+  const size_t done = disk.operations() - 1;
+  for (size_t n = 0; n <= disk.operations(); ++n) {
+    disk.CutBefore(n, after_, [&] {
+      SCOPED_TRACE(testing::Message() << "before operation " << n);
+      const auto found = OpenDirectoryStore(after_ + "/store").value();
+      EXPECT_TRUE(found->Verify(kKey).ok());
+      const absl::Status status = found->Verify(kLater).status();
+      EXPECT_TRUE(status.ok() || (n < done && (absl::IsDataLoss(status) || absl::IsNotFound(status))))
+          << status;
+      if (absl::IsNotFound(status)) {
+        EXPECT_FALSE(GetParam()) << "the place is never empty";
+        EXPECT_EQ(CountEntries(after_ + "/store/damaged"), 1u);
+      }
+      if (n >= done) {
+        EXPECT_EQ(CountEntries(after_ + "/store/damaged"), 1u);
+      }
+      EXPECT_EQ(CountEntries(after_ + "/store/staging"), 0u) << "no draft is left";
+    });
+  }
 }
 
 TEST_F(PowerCutTest, DeletionOfWhatAnotherImageShares) {
@@ -200,7 +243,7 @@ TEST_F(PowerCutTest, SettingAside) {
   PutBefore({kKey});
   RecordingDisk disk(world_);
   const auto store = OpenDirectoryStore(world_ + "/store", {.disk = &disk}).value();
-  ASSERT_TRUE(store->Quarantine(kKey).ok());
+  ASSERT_TRUE(Quarantine(*store, kKey).ok());
   const size_t end = disk.operations();
   CutEverywhere(disk, [&](size_t n, const std::vector<ImageKey>& keys) {
     const bool kept = std::filesystem::exists(after_ + "/store/damaged") &&

@@ -52,6 +52,32 @@ TEST_F(SharingTest, SizesSayWhatIsNew) {
   EXPECT_EQ(store_->Read(next_)->NewSize(), Bytes{3});
 }
 
+TEST_F(SharingTest, ASharedFileCanGetAnotherName) {
+  const auto draft = BeginSharing();
+  ASSERT_TRUE(draft->RenameShared("parent-1.core-1.img", "parent-2.core-1.img").ok());
+  ASSERT_TRUE(draft->Seal({}).ok());
+  ASSERT_TRUE(draft->Commit().ok());
+  EXPECT_FALSE(fs::exists(Shared()));
+  EXPECT_EQ(store_->Read(next_)->Find("parent-2.core-1.img")->checksum, base_.files[0].checksum);
+  EXPECT_EQ(store_->Read(next_)->NewSize(), Bytes{3});
+  EXPECT_TRUE(store_->Verify(next_).ok());
+}
+
+TEST_F(SharingTest, ButNotThatOfAnotherFile) {
+  const auto draft = BeginSharing();
+  EXPECT_TRUE(absl::IsAlreadyExists(draft->RenameShared("parent-1.core-1.img", "core-1.img")));
+  EXPECT_EQ(ReadFile(draft->path() + "/core-1.img").value(), "new");
+  EXPECT_TRUE(fs::exists(draft->path() + "/parent-1.core-1.img"));
+}
+
+TEST_F(SharingTest, OneThatIsNotSharedCannot) {
+  const auto draft = BeginSharing();
+  EXPECT_TRUE(absl::IsFailedPrecondition(draft->RenameShared("core-1.img", "core-2.img")));
+  ASSERT_TRUE(draft->Seal({}).ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(draft->RenameShared("parent-1.core-1.img", "parent-2.core-1.img")))
+      << "it is sealed";
+}
+
 TEST_F(SharingTest, WhatIsSharedIsNoProgress) {
   const auto draft = BeginSharing();
   EXPECT_TRUE(Eventually([&] { return draft->BytesSoFar() == Bytes{3}; }));

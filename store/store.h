@@ -77,8 +77,7 @@ class ImageDraft {
   // little left to do.
   virtual const std::string& path() const = 0;
   virtual Bytes BytesSoFar() const = 0;
-  // The image whose files may be shared; null: none was given, it has as many parents
-  // as may be (store/parents.h), or this tier cannot.
+  // The image whose files may be shared; null: none was given, or this tier cannot.
   virtual const Manifest* base() const = 0;
   // Its files are on this machine: to read them again costs no more than to write as much. Else each byte may
   // go over a network.
@@ -86,6 +85,8 @@ class ImageDraft {
   // Makes a file of base() one of this draft as well, under that name. It is not hashed again: who shares a
   // file says that its bytes are still those of its checksum, and so has read it. An error leaves nothing.
   virtual absl::Status Share(const ImageFileEntry& file, const std::string& name) = 0;
+  // Of a file that is shared. kAlreadyExists: another file of the draft has that name.
+  virtual absl::Status RenameShared(const std::string& from, const std::string& to) = 0;
   // No more writes: checksums are completed, everything is synced, the manifest is written. Still invisible.
   // `stop` is asked all the time, from several threads: true ends it soon, with kCancelled.
   virtual absl::StatusOr<Manifest> Seal(std::map<std::string, std::string> metadata,
@@ -108,14 +109,24 @@ struct VerifyOptions {
 };
 
 struct CopyOptions {
-  std::string digest;              // as of VerifyOptions
-  const Manifest* base = nullptr;  // of the tier that is copied to: files that are the same are linked to it
+  std::string digest;  // as of VerifyOptions
+  // Images of the tier that is copied to: of a file that one of them has as well, the first of these is
+  // linked.
+  std::vector<const Manifest*> bases;
   // Such files are read and compared with their checksums before. So they are anyway where that costs no more
   // than to copy them (ImageDraft::is_near()).
-  bool reads_base = false;
+  bool reads_bases = false;
   // Gets what has been written so far, and all that is to be (0 and 0: what is there already is being read);
   // false ends it, with kCancelled. May be empty. Called from one thread at a time; it may block.
   std::function<bool(Bytes, Bytes)> progress;
+  // A damaged image is replaced, but none made that is not there: kAborted.
+  bool only_replaces = false;
+};
+
+struct Copied {
+  enum What { kNew, kReplaced, kWasGood };
+  What what = kNew;
+  Bytes written;  // the rest is linked
 };
 
 class ImageStore {
@@ -130,16 +141,22 @@ class ImageStore {
   virtual absl::StatusOr<Manifest> Verify(const ImageKey& key, const VerifyOptions& options = {}) const = 0;
   // Makes the image of another tier one of this, with the same manifest, digest included. What is written is
   // compared with its checksums: kDataLoss if the other tier's is damaged. If it is here already, that is
-  // read back: OK if it is good, else it is set aside, and the image copied. Returns how much was written;
-  // the rest is linked.
-  virtual absl::StatusOr<Bytes> CopyFrom(const ImageStore& source, const ImageKey& key,
-                                         const CopyOptions& options) = 0;
+  // read back: OK if it is good, else the image is copied, and when the copy is whole it takes the place of
+  // the damaged one, which is set aside; after an error that is where it was. kAborted if it has been
+  // replaced or deleted by then: what is there stays, and what is not there does not come back.
+  virtual absl::StatusOr<Copied> CopyFrom(const ImageStore& source, const ImageKey& key,
+                                          const CopyOptions& options) = 0;
   // The folder of a visible image.
   virtual absl::StatusOr<std::string> Path(const ImageKey& key) const = 0;
   // The folder of its files as they were written: that of Path(), or if they are encrypted `folder`, which is
   // made (and emptied, if it was there) for the caller to remove. To be verified first. kFailedPrecondition
-  // if the key is not there.
-  virtual absl::StatusOr<std::string> Decrypt(const ImageKey& key, const std::string& folder) const = 0;
+  // if the key is not there. `stop` is asked all the time, from several threads: true ends it soon, with
+  // kCancelled. An error leaves nothing.
+  virtual absl::StatusOr<std::string> Decrypt(const ImageKey& key, const std::string& folder,
+                                              const std::function<bool()>& stop) const = 0;
+  absl::StatusOr<std::string> Decrypt(const ImageKey& key, const std::string& folder) const {
+    return Decrypt(key, folder, [] { return false; });
+  }
   // Where a whole image can be made of one that shares pages with others, while it is restored: beside the
   // images, since there is room for such files. The caller makes and removes it.
   virtual std::string RestoreFolder(const std::string& name) const = 0;
@@ -151,8 +168,12 @@ class ImageStore {
   // OK if it is not there: deletion may be asked for twice. An error if the tier is away: what is in it is
   // not known.
   virtual absl::Status Delete(const ImageKey& key) = 0;
-  // Moves a damaged image to damaged/, so that an older one counts. OK if it is not there.
-  virtual absl::Status Quarantine(const ImageKey& key) = 0;
+  // The image's folder, as a descriptor that only tells it from another one in its place: to be had before
+  // the image is read, for Quarantine(). Not valid if nothing is there.
+  virtual absl::StatusOr<UniqueFd> Hold(const ImageKey& key) const = 0;
+  // Moves the damaged image that is held to damaged/, so that an older one counts. OK if nothing is in its
+  // place; kAborted if another image is, which stays.
+  virtual absl::Status Quarantine(const ImageKey& key, const UniqueFd& held) = 0;
   virtual absl::StatusOr<Bytes> FreeSpace() const = 0;
 };
 
@@ -169,6 +190,9 @@ struct StoreOptions {
   // A file of this machine that remembers which tier is at the root, from its first use on: another one in
   // its place, or an empty mount point, is not opened. Empty: any is.
   std::string remembered;
+  // Somebody else's, who may be at work in it: kNotFound if there is none, and what dead writers have left
+  // stays, for its owner to remove.
+  bool visit = false;
   store::Disk* disk = nullptr;  // null: the real one. Outlives the store
 };
 
@@ -177,7 +201,9 @@ struct StoreOptions {
 absl::StatusOr<std::unique_ptr<ImageStore>> OpenDirectoryStore(const std::string& root,
                                                                const StoreOptions& options = {});
 
-// To look at only: nothing is made and nothing removed. kNotFound if there is no store at `root`.
-absl::StatusOr<std::unique_ptr<const ImageStore>> InspectDirectoryStore(const std::string& root);
+// To look at only: nothing is made and nothing removed, but for what Decrypt() is asked to make, with `keys`
+// (null: none). kNotFound if there is no store at `root`.
+absl::StatusOr<std::unique_ptr<const ImageStore>> InspectDirectoryStore(
+    const std::string& root, std::shared_ptr<const store::KeyRing> keys = nullptr);
 
 }  // namespace siding

@@ -160,7 +160,7 @@ TEST_F(LinkedCheckpointTest, WhatItLeadsToIsNotDeleted) {
 }
 
 TEST_F(LinkedCheckpointTest, WhatItLeadsToIsNotSetAside) {
-  EXPECT_TRUE(store_->Quarantine(key_).ok());
+  EXPECT_TRUE(Quarantine(*store_, key_).ok());
   EXPECT_TRUE(IsWholeElsewhere());
   EXPECT_FALSE(fs::is_symlink(folder_ + "/images/42.3"));
 }

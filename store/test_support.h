@@ -14,6 +14,7 @@
 
 #include "common/files.h"
 #include "common/patience_for_test.h"
+#include "common/status.h"
 #include "gtest/gtest.h"
 #include "store/store.h"
 
@@ -58,6 +59,12 @@ class FolderTest : public testing::Test {
   ~FolderTest() override { std::filesystem::remove_all(folder_); }
   std::string folder_;
 };
+
+// Of whatever is there.
+inline absl::Status Quarantine(ImageStore& store, const ImageKey& key) {
+  SIDING_ASSIGN_OR_RETURN(const UniqueFd held, store.Hold(key));
+  return store.Quarantine(key, held);
+}
 
 // A store with the key most tests use.
 class StoreTest : public FolderTest {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/fault.h"
 #include "common/status.h"
+#include "store/parents.h"
 
 namespace siding {
 namespace {
@@ -24,12 +25,6 @@ unsigned Draw() { return std::random_device()() % kReadEvery; }
 
 // A pause is said again each minute.
 constexpr Duration kPauses = std::chrono::minutes(2);
-
-// "42." of 42.3.
-std::string JobPartOf(const CheckpointId& checkpoint) {
-  const std::string& name = checkpoint.value();
-  return name.substr(0, name.rfind('.') + 1);
-}
 
 // Of two of one job.
 bool IsOlder(const CheckpointId& a, const CheckpointId& b) {
@@ -98,10 +93,10 @@ std::vector<v1::ImageCopy> ImageCopies::UnderWay() const {
 }
 
 void ImageCopies::CallOffOthers(const ImageKey& key) {
-  const std::string job = JobPartOf(key.checkpoint);
+  const std::string job = store::JobPartOf(key.checkpoint);
   for (auto& [other, copy] : copies_) {
     const bool is_earlier = IsOlder(other.checkpoint, key.checkpoint) && other.rank == key.rank;
-    copy.called_off |= is_earlier && JobPartOf(other.checkpoint) == job;
+    copy.called_off |= is_earlier && store::JobPartOf(other.checkpoint) == job;
   }
 }
 
@@ -147,18 +142,18 @@ ImageCopies::Done ImageCopies::End(const ImageKey& key) {
 absl::Status ImageCopies::Make(const ImageKey& key, const v1::CopyCheckpoint& order) {
   SIDING_ASSIGN_OR_RETURN(const ImageStore* const local, store_of_(v1::LOCAL));
   SIDING_ASSIGN_OR_RETURN(ImageStore* const shared, store_of_(v1::SHARED));
-  CopyOptions options{.digest = order.image_digest(), .reads_base = Draw() == 0};
+  CopyOptions options{.digest = order.image_digest(), .reads_bases = Draw() == 0};
   // Without it all of the image is copied.
   std::optional<Manifest> base;
   if (!order.base().empty()) {
     auto read = shared->Read({CheckpointId(order.base()), key.rank});
     if (read.ok()) base = *std::move(read);
   }
-  if (base) options.base = &*base;
+  if (base) options.bases = {&*base};
   options.progress = [&](Bytes copied, Bytes all) { return Note(key, copied, all); };
-  SIDING_ASSIGN_OR_RETURN(const Bytes written, shared->CopyFrom(*local, key, options));
+  SIDING_ASSIGN_OR_RETURN(const Copied made, shared->CopyFrom(*local, key, options));
   FaultHere<"agent.copied: an image is in the shared tier as well, and nobody knows">();
-  written_ += written.value;
+  written_ += made.written.value;
   return absl::OkStatus();
 }
 

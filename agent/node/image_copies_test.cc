@@ -34,6 +34,9 @@ class GateDisk final : public store::Disk {
   int SyncFolder(const std::string& path) override { return real_.SyncFolder(path); }
   int MakeFolder(const std::string& path) override { return real_.MakeFolder(path); }
   int Rename(const std::string& from, const std::string& to) override { return real_.Rename(from, to); }
+  int Exchange(const std::string& one, const std::string& other) override {
+    return real_.Exchange(one, other);
+  }
   int Link(const std::string& file, const std::string& name) override { return real_.Link(file, name); }
   int RemoveFile(const std::string& path) override { return real_.RemoveFile(path); }
   int RemoveFolder(const std::string& path) override { return real_.RemoveFolder(path); }

@@ -65,7 +65,14 @@ void Task::DoRestore(const v1::ToAgent& command) {
   *request.mutable_spec() = command.restore().spec();
   bool damaged = false;
   const auto start = std::chrono::steady_clock::now();
-  if (absl::Status status = PrepareImage(command, request, damaged); !status.ok()) {
+  absl::Status status = PrepareImage(command, request, damaged);
+  // What was damaged has been replaced meanwhile, as by siding-store repair.
+  if (absl::IsAborted(status)) {
+    RemoveRestoreFolders();
+    damaged = false;
+    status = PrepareImage(command, request, damaged);
+  }
+  if (!status.ok()) {
     RemoveRestoreFolders();
     if (externally_managed_ && absl::IsPermissionDenied(status)) return StartFromBeginning(command, status);
     if (ready_) std::exchange(ready_, nullptr)(status);
@@ -139,12 +146,13 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
     host_.sink.Send(std::move(message));
     return true;
   };
+  SIDING_ASSIGN_OR_RETURN(const UniqueFd held, store->Hold(key));
   const auto manifest = store->Verify(key, {.progress = tell, .digest = restore.image_digest()});
   if (!manifest.ok()) {
     damaged = absl::IsDataLoss(manifest.status());
     const absl::Status why = Annotate(manifest.status(), "checkpoint " + restore.checkpoint());
     // An externally managed task continues from the newest image that is there.
-    if (damaged && externally_managed_) SIDING_RETURN_IF_ERROR(store->Quarantine(key));
+    if (damaged && externally_managed_) SIDING_RETURN_IF_ERROR(store->Quarantine(key, held));
     return why;
   }
   SIDING_RETURN_IF_ERROR(FaultAt<"agent.restore.verified: an image is verified">());
@@ -159,7 +167,7 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
   auto united = Unite(*manifest, *folder, *store);
   if (!united.ok()) {
     damaged = absl::IsDataLoss(united.status());
-    if (damaged && externally_managed_) SIDING_RETURN_IF_ERROR(store->Quarantine(key));
+    if (damaged && externally_managed_) SIDING_RETURN_IF_ERROR(store->Quarantine(key, held));
     return united.status();
   }
   order.set_criu_folder(*std::move(united));

@@ -119,6 +119,13 @@ class Users(ClusterCase):
                 for flags in ((), ("--json",)):
                     code, out, _ = siding_store(verb, tier, *flags, user=NOBODY)
                     self.assertEqual((code, out), (2, b""), f"{verb} {tier}")
+            checkpoint = self.cluster.ctl("checkpoints", "list")["checkpoints"][0]["id"]
+            with tempfile.TemporaryDirectory() as folder:
+                os.chmod(folder, 0o1777)
+                code, out, _ = siding_store("export", tier, checkpoint, 0, f"{folder}/exported", user=NOBODY)
+                self.assertEqual((code, out, os.listdir(folder)), (2, b"", []), tier)
+            code, out, _ = siding_store("repair", tier, "--from", tier, user=NOBODY)
+            self.assertEqual((code, out), (2, b""), tier)
 
 
 @unittest.skipUnless(os.geteuid() == 0, "needs root, to look at what a user has made")
@@ -180,6 +187,23 @@ class Hostile(unittest.TestCase):
         self.assertNotIn("\x1b", said)
         (self.image / os.fsdecode(b"\xff")).write_text("x")
         self.assertEqual(self.verify("--json")[0], 1)
+
+    def test_what_is_exported_is_of_who_exports_it_and_for_nobody_else(self):
+        target = pathlib.Path(tempfile.mkdtemp()) / "exported"
+        self.addCleanup(shutil.rmtree, target.parent)
+        code, out, err = siding_store("export", self.tier, self.checkpoint.name, 0, target)
+        self.assertEqual(code, 0, out + err)
+        for path in (target, *target.iterdir()):
+            self.assertEqual((path.stat().st_uid, path.stat().st_mode & 0o077), (0, 0), path)
+
+    def test_nothing_is_exported_into_a_folder_that_another_user_has_made(self):
+        target = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, target)
+        os.chown(target, NOBODY, NOBODY)
+        code, _, err = siding_store("export", self.tier, self.checkpoint.name, 0, target)
+        self.assertEqual(code, 2, err)
+        self.assertIn(b"belongs to uid 65534", err)
+        self.assertEqual(list(target.iterdir()), [])
 
     def test_a_link_in_place_of_a_checkpoint(self):
         self.checkpoint.rename(self.tier / "elsewhere")

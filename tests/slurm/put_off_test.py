@@ -3,9 +3,11 @@
 to be damaged does not count, and an older one does."""
 
 import os
+import shutil
 import signal
+import subprocess
 
-from case import main, wait_for
+from case import BIN, main, wait_for
 from held_criu import HeldCriu
 from job_case import NOBODY, PreemptionCase
 
@@ -85,6 +87,21 @@ class PutOff(PreemptionCase):
         self.damage(f"slurm-{job}.2")
         self.wait_put_off(job, "is damaged")  # a restore cuts the file back to what it was
         self.assert_went_on(job)
+
+    def test_one_that_is_repaired_while_it_is_set_aside_counts(self):
+        hold, backup = self.agents.dir / "hold", self.agents.dir / "backup"
+        self.agents.kill9_agent("node2")
+        self.agents.env["node2"] = {"SIDING_FAULT": f"store.set-aside=hold={hold}"}
+        self.agents.start_agent("node2")
+        job = self.park()
+        shutil.copytree(self.agents.shared / "images", backup / "images")
+        self.damage(f"slurm-{job}.1")
+        log = self.agents.dir / "node2.log"
+        wait_for("the agent to have read what is damaged", lambda: "fault: store.set-aside=hold" in log.read_text())
+        subprocess.run([BIN / "siding-store", "repair", self.agents.shared, "--from", backup], check=True, stdout=subprocess.DEVNULL)
+        hold.touch()
+        self.assert_went_on(job, restarts="1")
+        self.assertEqual(len(list((self.agents.shared / "damaged").iterdir())), 1)
 
     def damage(self, checkpoint):
         pages = next((self.agents.shared / "images" / checkpoint / "0").glob("pages-*.img"))

@@ -169,7 +169,7 @@ absl::Status DumpOnce::Begin() {
   if (plan_.user.as_user) SIDING_RETURN_IF_ERROR(GiveFolder(draft_->path(), plan_.user.uid, plan_.user.gid));
   MemoryTracking* const tracking = plan_.tracking;
   if (tracking == nullptr) return absl::OkStatus();
-  // One in a row of images has no base; in a tier where nothing is shared none has.
+  // The first has no base; in a tier where nothing is shared none has.
   if (plan_.keep_running) tracking->without_base = draft_->base() == nullptr ? tracking->without_base + 1 : 0;
   const bool pays = plan_.finish_behind && plan_.criu.kind == CriuKind::kOurs &&
                     tracking->without_base <= 1 && !tracking->given_up;

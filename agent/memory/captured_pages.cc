@@ -9,62 +9,14 @@
 #include <cerrno>
 #include <cstring>
 
-#include "absl/strings/str_cat.h"
 #include "agent/memory/page_layers.h"
+#include "agent/memory/process_pages.h"
 #include "common/status.h"
 
 namespace siding {
 namespace {
 
-constexpr size_t kRunsAtOnce = 1024;  // what process_vm_readv() takes
 constexpr uint64_t kBytesAtOnce = 4 << 20;
-
-// The pages of one process.
-class Reader {
- public:
-  // `unread` as of Take().
-  Reader(pid_t pid, std::vector<PageRun>* unread) : pid_(pid), unread_(unread) {}
-
-  absl::Status Read(std::vector<iovec> runs, char* to) {
-    auto run = runs.begin();
-    while (run != runs.end()) {
-      uint64_t left = 0;
-      for (auto i = run; i != runs.end(); ++i) left += i->iov_len;
-      const iovec local{to, left};
-      const ssize_t n =
-          process_vm_readv(pid_, &local, 1, &*run, static_cast<unsigned long>(runs.end() - run), 0);
-      if (n < 0 && errno == ESRCH) return absl::AbortedError(absl::StrCat("process ", pid_, " has ended"));
-      uint64_t read = n < 0 ? 0 : static_cast<uint64_t>(n);
-      // What the process may not read itself (PROT_NONE).
-      if (read == 0)
-        SIDING_RETURN_IF_ERROR(ReadForced(reinterpret_cast<uint64_t>(run->iov_base), read = PageSize(), to));
-      to += read;
-      while (run != runs.end() && read >= run->iov_len) read -= (run++)->iov_len;
-      if (read == 0) continue;
-      run->iov_base = static_cast<char*>(run->iov_base) + read;
-      run->iov_len -= read;
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  absl::Status ReadForced(uint64_t address, uint64_t bytes, char* to) {
-    if (!memory_.valid())
-      memory_ = UniqueFd(open(absl::StrCat("/proc/", pid_, "/mem").c_str(), O_RDONLY | O_CLOEXEC));
-    const absl::Status status = ReadPages(memory_.get(), address, bytes, to);
-    if (status.ok()) return status;
-    if (unread_ != nullptr) {
-      Append({address, 1, kPagePresent}, *unread_);
-      return absl::OkStatus();
-    }
-    return absl::InternalError(absl::StrCat("a page of process ", pid_, " at ", absl::Hex(address),
-                                            " cannot be read: ", std::string(status.message())));
-  }
-
-  const pid_t pid_;
-  std::vector<PageRun>* const unread_;
-  UniqueFd memory_;
-};
 
 }  // namespace
 
@@ -90,7 +42,7 @@ absl::StatusOr<CapturedPages> CapturedPages::Make(uint64_t room, UniqueFd file) 
 
 absl::Status CapturedPages::Take(pid_t pid, const std::vector<PageRun>& runs,
                                  const std::function<bool()>& stop, std::vector<PageRun>* unread) {
-  Reader reader(pid, unread);
+  ProcessPages reader(pid, unread);
   std::string beside;  // what there is no room for
   std::vector<iovec> some;
   uint64_t size = 0;
@@ -113,7 +65,7 @@ absl::Status CapturedPages::Take(pid_t pid, const std::vector<PageRun>& runs,
       some.push_back({reinterpret_cast<void*>(at), bytes});
       size += bytes;
       at += bytes;
-      if (size == kBytesAtOnce || some.size() == kRunsAtOnce) SIDING_RETURN_IF_ERROR(copy());
+      if (size == kBytesAtOnce || some.size() == ProcessPages::kMostAtOnce) SIDING_RETURN_IF_ERROR(copy());
     }
   }
   return copy();

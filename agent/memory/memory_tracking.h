@@ -30,6 +30,7 @@ class MemoryTracking {
   std::optional<ImageKey> since;
   std::map<pid_t, Process> processes;
   int without_base = 0;      // so many images in a row had none
+  uint64_t images = 0;       // that counted
   int rest_from_rounds = 0;  // for so many dumps nothing is copied while the task runs
   // One of them has changed flags of its memory while it was dumped: they are read when it is stopped.
   bool flags_change = false;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -47,8 +48,29 @@ absl::Status NewPages::AddNew(uint64_t address, uint64_t pages, uint32_t flags, 
   return buffer_.size() < kPagesAtOnce * PageSize() ? absl::OkStatus() : Flush();
 }
 
+absl::Status NewPages::AddFrom(
+    const PageRun& run, const std::function<absl::Status()>& may_go_on,
+    const std::function<absl::Status(uint64_t from, uint64_t bytes, char* to)>& read) {
+  std::string bytes;
+  for (uint64_t done = 0; done < run.pages; done += kPagesAtOnce) {
+    SIDING_RETURN_IF_ERROR(may_go_on());
+    const uint64_t count = std::min(kPagesAtOnce, run.pages - done);
+    bytes.resize(count * PageSize());
+    SIDING_RETURN_IF_ERROR(read(done * PageSize(), bytes.size(), bytes.data()));
+    SIDING_RETURN_IF_ERROR(AddNew(run.address + done * PageSize(), count, run.flags, bytes.data()));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status NewPages::Finish() {
   SIDING_RETURN_IF_ERROR(Flush());
+  // Whatever we have been told: an image that nobody could unite must not come to count.
+  uint64_t after = 0;
+  for (const PageRun& run : pagemap_.runs) {
+    if (run.address < after)
+      return absl::InternalError(absl::StrCat("pages at ", absl::Hex(run.address), " are there twice"));
+    after = run.end();
+  }
   const std::string path = Unfinished(name_);
   SIDING_ASSIGN_OR_RETURN(const UniqueFd fd, Create(path));
   return WriteAll(fd, PagemapText(pagemap_), path);

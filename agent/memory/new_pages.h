@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,9 @@ class NewPages {
   void Keep(const PageRun& run) { pagemap_.runs.push_back(run); }
   void AddShared(uint64_t address, uint64_t pages) { Add(address, pages, kPageInParent); }
   absl::Status AddNew(uint64_t address, uint64_t pages, uint32_t flags, const char* bytes);
+  // A run of them, some at a time: `read` gets bytes of it. What `may_go_on` says that is not OK ends it.
+  absl::Status AddFrom(const PageRun& run, const std::function<absl::Status()>& may_go_on,
+                       const std::function<absl::Status(uint64_t from, uint64_t bytes, char* to)>& read);
   // Writes what is left, and the pagemap.
   absl::Status Finish();
   // After Finish(): they take their places.

@@ -33,8 +33,6 @@ class PageLayers {
  public:
   // First the image's own, then its parent's, and so on. kOutOfRange: there are too many runs.
   absl::Status Add(Pagemap pagemap, UniqueFd pages);
-  bool empty() const { return layers_.empty(); }
-  size_t runs() const { return runs_; }  // of all layers
   // Of all pages, by address. kDataLoss if one is said to be in a parent and is not; kOutOfRange.
   absl::StatusOr<std::vector<PagePiece>> Resolve() const;
   // Pages of a piece, from `address` on.

@@ -76,6 +76,8 @@ uint64_t PageSize() {
   return size;
 }
 
+bool IsOfZeros(const char* page) { return page[0] == 0 && memcmp(page, page + 1, PageSize() - 1) == 0; }
+
 uint64_t PageRun::end() const { return address + pages * PageSize(); }
 
 void Append(const PageRun& run, std::vector<PageRun>& runs) {

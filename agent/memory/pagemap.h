@@ -41,6 +41,8 @@ struct Pagemap {
 // Of this machine, in bytes.
 uint64_t PageSize();
 
+bool IsOfZeros(const char* page);
+
 // kDataLoss says what is wrong with the text.
 absl::StatusOr<Pagemap> ParsePagemap(absl::string_view text);
 std::string PagemapText(const Pagemap& pagemap);

@@ -39,6 +39,7 @@ absl::Status Precopy::Rounds(const std::function<bool()>& stop) {
   uint64_t left = ToCopy();
   int failed = 0;
   for (int round = 0; round < kMostRounds && left > kLittle; ++round) {
+    if (stop()) return absl::CancelledError("called off");
     if (IsTooMuch(left)) return absl::UnavailableError("too much of it is new");
     SIDING_ASSIGN_OR_RETURN(const bool copied, Round(stop));
     if (!copied && ++failed == kMostTries) {

@@ -21,6 +21,7 @@
 #include "common/fault.h"
 #include "common/files.h"
 #include "common/status.h"
+#include "model/compaction.h"
 #include "spdlog/spdlog.h"
 #include "store/parents.h"
 
@@ -29,8 +30,6 @@ namespace {
 
 // Far from what a manifest takes.
 constexpr size_t kMostFiles = 100'000;
-
-absl::Status StaysWhole(const std::string& why) { return absl::FailedPreconditionError(why); }
 
 // The memory of one process of a draft, or one that processes share (its addresses begin at 0). Nothing of
 // the draft changes before Replace() but that files are added, which GiveUp() removes.
@@ -44,85 +43,124 @@ class MemoryPages {
     SIDING_ASSIGN_OR_RETURN(own_, ParsePagemap(text));
     all_ = own_.Present() * PageSize();
     if (Bytes{static_cast<int64_t>(all_)} < kLeastToShare) return StaysWhole("it is small");
-    SIDING_RETURN_IF_ERROR(parents_.Link(all_));
-    SIDING_RETURN_IF_ERROR(parents_.Verify(limits_));
+    SIDING_RETURN_IF_ERROR(parents_.Link());
+    SIDING_RETURN_IF_ERROR(parents_.Verify(limits_, /*all=*/true));
     rest_.emplace(folder_, name_, own_);
     for (const std::string& name : rest_->unfinished()) parents_.Added(name);
-    SIDING_RETURN_IF_ERROR(Compare(*rest_));
-    return rest_->Finish();
+    SIDING_ASSIGN_OR_RETURN(const UniqueFd pages, OpenPages());
+    SIDING_RETURN_IF_ERROR(Compare(pages.get()));
+    parents_.Choose(same_, fresh_);
+    if (!parents_.has_any()) return StaysWhole("little that stays would be shared");
+    return Write(pages.get());
   }
 
-  absl::Status Replace() const { return rest_->Replace(); }
+  absl::Status Replace() {
+    SIDING_RETURN_IF_ERROR(rest_->Replace());
+    return parents_.Settle();
+  }
   absl::Status GiveUp() { return parents_.GiveUp(); }
   // Bytes of the parents' pages that are not shared.
-  uint64_t unused() const { return parents_.stored() - (all_ - rest_->bytes()); }
+  uint64_t unused() const { return parents_.unused(); }
 
  private:
   std::string PathOf(const std::string& name) const { return folder_ + "/" + name; }
 
-  absl::Status Compare(NewPages& rest) {
-    const std::string path = PathOf(rest.pages_name());
-    const UniqueFd pages(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  absl::StatusOr<UniqueFd> OpenPages() const {
+    const std::string path = PathOf(rest_->pages_name());
+    UniqueFd pages(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
     struct stat info = {};
     if (!pages.valid() || fstat(pages.get(), &info) != 0) return ErrnoError(errno, path);
     if (static_cast<uint64_t>(info.st_size) != all_)
       return absl::DataLossError(path + " has another size than its pagemap");
-    SIDING_RETURN_IF_ERROR(rest.Open());
+    return pages;
+  }
+
+  // Finds the pages that are the same.
+  absl::Status Compare(int pages) {
     own_bytes_.resize(kPagesAtOnce * PageSize());
     base_bytes_.resize(kPagesAtOnce * PageSize());
     uint64_t offset = 0;
     auto piece = parents_.pieces().cbegin();
     for (const PageRun& run : own_.runs) {
-      if (!run.present()) {
-        rest.Keep(run);
-        continue;
-      }
-      rest.BeginRun();
-      for (uint64_t done = 0; done < run.pages; done += kPagesAtOnce) {
+      for (uint64_t done = 0; run.present() && done < run.pages; done += kPagesAtOnce) {
         SIDING_RETURN_IF_ERROR(limits_.MayGoOn());
         const uint64_t count = std::min(kPagesAtOnce, run.pages - done);
-        SIDING_RETURN_IF_ERROR(ReadPages(pages.get(), offset, count * PageSize(), own_bytes_.data()));
+        SIDING_RETURN_IF_ERROR(ReadPages(pages, offset, count * PageSize(), own_bytes_.data()));
         offset += count * PageSize();
-        const PageRun part{run.address + done * PageSize(), count, run.flags};
-        SIDING_RETURN_IF_ERROR(ComparePart(part, piece, rest));
-        // As soon as that is known: what is written here is written once more if it stays whole.
-        if (IsTooMuchNew(rest.bytes(), all_)) return StaysWhole("most of its pages have changed");
-        if (HoldsTooMuch(parents_.stored() + rest.bytes(), all_))
-          return StaysWhole("its parents hold too much that has changed since");
-        if (rest.pagemap().runs.size() + parents_.runs() > limits_.most_runs)
-          return StaysWhole("what has changed is scattered");
+        SIDING_RETURN_IF_ERROR(ComparePart({run.address + done * PageSize(), count, run.flags}, piece));
+        if (IsTooMuchNew(static_cast<double>(fresh_), static_cast<double>(all_)))
+          return StaysWhole("most of its pages have changed");
       }
     }
     return absl::OkStatus();
   }
 
   // `piece`: the first that ends behind the beginning of `part`, or one before.
-  absl::Status ComparePart(const PageRun& part, std::vector<PagePiece>::const_iterator& piece,
-                           NewPages& rest) {
+  absl::Status ComparePart(const PageRun& part, std::vector<PagePiece>::const_iterator& piece) {
     const uint64_t size = PageSize();
     const auto end = parents_.pieces().cend();
-    const auto own = [&](uint64_t address) { return own_bytes_.data() + (address - part.address); };
     for (uint64_t at = part.address; at < part.end();) {
       while (piece != end && piece->end <= at) ++piece;
       const bool known = piece != end && piece->address <= at;
       uint64_t until = part.end();
       if (piece != end) until = std::min(until, known ? piece->end : piece->address);
-      if (known) SIDING_RETURN_IF_ERROR(parents_.layers().Read(*piece, at, until - at, base_bytes_.data()));
+      if (known) SIDING_RETURN_IF_ERROR(parents_.pages().Read(*piece, at, until - at, base_bytes_.data()));
       for (const uint64_t begin = at; at < until; at += size) {
-        if (known && memcmp(own(at), base_bytes_.data() + (at - begin), size) == 0)
-          rest.AddShared(at, 1);
+        if (known &&
+            memcmp(own_bytes_.data() + (at - part.address), base_bytes_.data() + (at - begin), size) == 0)
+          Append({at, 1, kPageInParent}, same_);
         else
-          SIDING_RETURN_IF_ERROR(rest.AddNew(at, 1, part.flags, own(at)));
+          fresh_ += size;
       }
     }
     return absl::OkStatus();
+  }
+
+  absl::Status Write(int pages) {
+    SIDING_RETURN_IF_ERROR(rest_->Open());
+    uint64_t offset = 0;
+    auto same = same_.cbegin();
+    for (const PageRun& run : own_.runs) {
+      if (!run.present()) {
+        rest_->Keep(run);
+        continue;
+      }
+      rest_->BeginRun();
+      const auto add_new = [&](uint64_t address, uint64_t count) {
+        return rest_->AddFrom(
+            {address, count, run.flags}, [this] { return limits_.MayGoOn(); },
+            [&](uint64_t from, uint64_t bytes, char* to) {
+              return ReadPages(pages, offset + (address - run.address) + from, bytes, to);
+            });
+      };
+      for (uint64_t at = run.address; at < run.end();) {
+        while (same != same_.cend() && same->end() <= at) ++same;
+        const bool is_same = same != same_.cend() && same->address <= at;
+        uint64_t until = run.end();
+        if (same != same_.cend()) until = std::min(until, is_same ? same->end() : same->address);
+        const uint64_t count = (until - at) / PageSize();
+        SIDING_RETURN_IF_ERROR(
+            !is_same ? add_new(at, count)
+                     : parents_.ForEach(at, count, [&](uint64_t address, uint64_t some, bool stays) {
+                         if (!stays) return add_new(address, some);
+                         rest_->AddShared(address, some);
+                         return absl::OkStatus();
+                       }));
+        at = until;
+      }
+      offset += run.pages * PageSize();
+      if (rest_->pagemap().runs.size() + parents_.runs() > limits_.most_runs)
+        return StaysWhole("what has changed is scattered");
+    }
+    return rest_->Finish();
   }
 
   const std::string folder_, name_;  // the latter of its pagemap
   const SharingLimits& limits_;
   ParentPages parents_;
   Pagemap own_;
-  uint64_t all_ = 0;  // bytes of its pages
+  uint64_t all_ = 0, fresh_ = 0;  // bytes of its pages, and of those that are not in the base
+  std::vector<PageRun> same_;     // as in the base
   std::optional<NewPages> rest_;
   std::string own_bytes_, base_bytes_;
 };

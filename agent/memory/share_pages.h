@@ -4,8 +4,8 @@
 //
 // Pages are compared byte by byte, so nothing is believed of the base but what is in its files; and those are
 // read and compared with their checksums before they are shared, so that damage to an earlier image does not
-// become damage to this one. Costs about two reads of the base and one of the draft, which are in the page
-// cache where there is room for them.
+// become damage to this one. Costs about two reads of the base and one of the draft, and another one of what
+// is written; they are in the page cache where there is room for them.
 #pragma once
 
 #include <functional>
@@ -20,8 +20,7 @@
 
 namespace siding {
 
-// Less is written whole, and so is a memory of whose pages too few are in the base, or whose parents hold too
-// many that nobody uses any more.
+// Less is written whole, and so is a memory of whose pages too few would be shared.
 inline constexpr Bytes kLeastToShare{1 << 20};
 
 // For a draft with a base, all of whose files are written, and that is not sealed. A memory whose pages
@@ -37,6 +36,10 @@ inline constexpr char kMetadataUnused[] = "unused_bytes";
 // What there is of an image when its pages are united: its size, without what it does not use.
 Bytes UsedSize(const Manifest& manifest);
 
+// What becomes of files that stay as they are: links to the image's own, where the file system makes some; or
+// copies, which may be changed; or those themselves, of an image that is not needed any more.
+enum class OtherFiles { kLinked, kCopied, kMoved };
+
 // Makes an image with parents whole: `folder` (which is emptied, if it was there) gets its files, with all
 // pages in the image's own. The files are in `image`. It takes as much room as the memories of which pages
 // are shared, or on another file system as the whole image. kDataLoss if the image contradicts itself;
@@ -46,6 +49,6 @@ Bytes UsedSize(const Manifest& manifest);
 // does not read huge pages (MAP_HUGETLB) from parents, and finds parents by names in the mount namespace of
 // the restored processes.
 absl::Status UnitePages(const Manifest& manifest, const std::string& image, const std::string& folder,
-                        const std::function<bool()>& stop);
+                        const std::function<bool()>& stop, OtherFiles others = OtherFiles::kLinked);
 
 }  // namespace siding

@@ -31,8 +31,9 @@ class SharePagesTest : public store::StoreTest {
   }
 
   // As CRIU writes it: all of the memory.
-  static void Dump(const std::string& folder, const Memory& memory, const std::string& name = "7") {
-    Pagemap map{.pages_id = 107, .has_64_bit_counts = true};
+  static void Dump(const std::string& folder, const Memory& memory, const std::string& name = "7",
+                   uint32_t pages_id = 107) {
+    Pagemap map{.pages_id = pages_id, .has_64_bit_counts = true};
     std::string pages;
     for (const auto& [address, page] : memory) {
       if (map.runs.empty() || map.runs.back().end() != address)
@@ -41,7 +42,7 @@ class SharePagesTest : public store::StoreTest {
       pages += page;
     }
     ASSERT_TRUE(WriteAt(absl::StrCat(folder, "/pagemap-", name, ".img"), PagemapText(map)));
-    ASSERT_TRUE(WriteAt(folder + "/pages-107.img", pages));
+    ASSERT_TRUE(WriteAt(absl::StrCat(folder, "/pages-", pages_id, ".img"), pages));
   }
 
   // What CRIU reads from the folder of a whole image.
@@ -149,29 +150,85 @@ TEST_F(SharePagesTest, EachImageOfALongRowIsOfItsMomentWhateverIsDeleted) {
   }
 }
 
-// Where the row is as long as it may be, a process's pages are written whole again.
-TEST_F(SharePagesTest, ARowIsNoLongerThanItMayBe) {
+// Each time another page.
+TEST_F(SharePagesTest, HoweverLongARowIsItIsNotWrittenWholeAgain) {
+  constexpr int kImages = 4 * store::kMostParents;
   Memory memory = Filled();
-  int parents = 0;
-  for (int number = 1; number <= store::kMostParents + 2; ++number) {
+  Put(memory, 1);
+  Bytes all;
+  for (int number = 2; number <= kImages; ++number) {
     memory[At(static_cast<size_t>(number))] = Page(7000);
     const Manifest manifest = Put(memory, number);
-    parents = store::ParentsOf(manifest);
-    EXPECT_LE(parents, store::kMostParents);
+    EXPECT_LE(store::ParentsOf(manifest), store::kMostParents);
+    all += manifest.NewSize();
   }
-  EXPECT_EQ(parents, 0) << "of the one after the longest row";
+  // A page and its pagemap each, and each page again a few times.
+  EXPECT_LT(all, OfPages(6 * kImages));
+}
+
+TEST_F(SharePagesTest, WhatNobodyUsesAnyMoreIsNotKept) {
+  Memory memory = Filled();
+  Put(memory, 1);
+  for (int number = 2; number <= 5; ++number) {
+    for (size_t page = 0; page < 100; ++page)
+      memory[At(page)] = Page(static_cast<unsigned>(number * 1000 + page));
+    const Manifest manifest = Put(memory, number);
+    EXPECT_EQ(store::ParentsOf(manifest), 1) << "the first, and none of those between";
+    EXPECT_LT(manifest.NewSize(), OfPages(102));
+  }
 }
 
 // Two fifths change each time: what is of no use any more adds up.
 TEST_F(SharePagesTest, ParentsDoNotHoldMuchThatNobodyUses) {
   Memory memory = Filled();
-  for (int number = 1; number <= 8; ++number) {
+  for (int number = 1; number <= 12; ++number) {
     for (size_t page = 0; page < kPages * 2 / 5; ++page)
       memory[At((page + static_cast<size_t>(number) * 300) % kPages)] =
           Page(static_cast<unsigned>(number * 5000 + page));
     const Manifest manifest = Put(memory, number);
     EXPECT_LE(manifest.TotalSize().value, OfPages(kPages).value * 3 / 2 + (64 << 10));
-    EXPECT_EQ(store::ParentsOf(manifest), number % 2 == 0 ? 1 : 0) << number;
+  }
+}
+
+TEST_F(SharePagesTest, WhatIsWrittenAgainIsThatOfTheImageThatHadIt) {
+  Memory memory = Filled();
+  std::vector<std::pair<Manifest, Memory>> made;
+  for (int number = 1; number <= 30; ++number) {
+    for (size_t i = 0; i < 60; ++i)
+      memory[At((static_cast<size_t>(number) * 131 + i * 17) % kPages)] =
+          Page(static_cast<unsigned>(number * 1000 + i));
+    if (number % 5 == 0) memory.erase(At(static_cast<size_t>(number)));
+    made.emplace_back(Put(memory, number), memory);
+    if (number > 4) {
+      ASSERT_TRUE(store_->Delete(made[static_cast<size_t>(number - 4)].first.key).ok());
+    }
+  }
+  EXPECT_EQ(RestoredOf(made.back().first), memory);
+}
+
+// Whose pages had the same number in one image as another memory's in another.
+TEST_F(SharePagesTest, TwoMemoriesThatWouldHaveFilesOfOneNameDoNotTakeThemFromEachOther) {
+  Memory first = Filled(), second = Filled();
+  const auto put = [&](int number, bool swapped) {
+    const ImageKey key{CheckpointId(absl::StrCat("42.", number)), 0};
+    const auto draft = store_->Begin(key, base_ ? &*base_ : nullptr).value();
+    Dump(draft->path(), first, "7", swapped ? 108 : 107);
+    Dump(draft->path(), second, "8", swapped ? 107 : 108);
+    if (base_) {
+      EXPECT_TRUE(SharePages(*draft, {}).ok());
+    }
+    base_ = draft->Seal({}).value();
+    EXPECT_TRUE(draft->Commit().ok());
+    EXPECT_EQ(RestoredOf(*base_, "7"), first) << number;
+    EXPECT_EQ(RestoredOf(*base_, "8"), second) << number;
+  };
+  put(1, false);
+  for (int number = 2; number < 20; ++number) {
+    // Of the one all that changes changes again; of the other always another page.
+    for (size_t page = 0; page < 50; ++page)
+      first[At(page)] = Page(static_cast<unsigned>(number * 100 + page));
+    second[At(static_cast<size_t>(number))] = Page(static_cast<unsigned>(number));
+    put(number, number % 3 == 0);
   }
 }
 
@@ -318,6 +375,18 @@ TEST_F(UnitePagesTest, TheImageStaysAsItIs) {
   ASSERT_TRUE(Unite().ok());
   fs::remove_all(folder_ + "/united");
   EXPECT_TRUE(store_->Verify(base_->key).ok());
+}
+
+TEST_F(UnitePagesTest, FilesThatAreCopiedMayBeChanged) {
+  const ImageKey key{CheckpointId("42.9"), 0};
+  StoreTest::Put(key, "registers");
+  const Manifest manifest = store_->Read(key).value();
+  const std::string image = store_->Path(key).value(), united = folder_ + "/united";
+  ASSERT_TRUE(UnitePages(
+                  manifest, image, united, [] { return false; }, OtherFiles::kCopied)
+                  .ok());
+  EXPECT_EQ(ReadFile(united + "/core-1.img").value(), "registers");
+  EXPECT_FALSE(fs::equivalent(united + "/core-1.img", image + "/core-1.img"));
 }
 
 TEST_F(UnitePagesTest, AnImageThatContradictsItselfIsRefusedAndLeavesNothing) {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <random>
 #include <utility>
 
@@ -17,8 +16,8 @@
 #include "common/directory.h"
 #include "common/fault.h"
 #include "common/status.h"
+#include "model/compaction.h"
 #include "spdlog/spdlog.h"
-#include "store/parents.h"
 
 namespace siding {
 namespace {
@@ -30,9 +29,13 @@ constexpr int kRest = 9;  // this one, and eight more
 constexpr Duration kShortRead = std::chrono::milliseconds(20);
 // Over a network the base is read for one image in so many.
 constexpr int kReadEvery = 4;
-// Pages of each process that are compared although they are said to be unchanged: where the kernel were wrong
-// about many, it would be seen soon.
+// Pages of each process that are compared as they were when it was stopped, although they are said to be
+// unchanged since the last image, or since they were copied: where the kernel were wrong about many, it would
+// be seen soon.
 constexpr size_t kSampled = 64;
+// Of those of the base so many are compared as well, in turn: each page once in so many images. No more than
+// that many bytes of all.
+constexpr uint64_t kCheckEvery = 8, kMostChecked = uint64_t{1} << 30;
 
 // Those of `pages` that are in `areas`; both are by address.
 std::vector<PageRun> Clipped(const std::vector<PageRun>& pages, const std::vector<PageRun>& areas) {
@@ -92,19 +95,18 @@ std::vector<PageRun> RunsOf(const std::vector<SourcedPages>& all) {
   return runs;
 }
 
-// In pieces of at most kPagesAtOnce.
-absl::Status AddNew(const PageRun& run, const std::function<bool()>& stop,
-                    const std::function<absl::Status(uint64_t from, uint64_t bytes, char* to)>& read,
-                    NewPages& to) {
-  std::string bytes;
-  for (uint64_t done = 0; done < run.pages; done += kPagesAtOnce) {
-    if (stop()) return absl::CancelledError("called off");
-    const uint64_t count = std::min(kPagesAtOnce, run.pages - done);
-    bytes.resize(count * PageSize());
-    SIDING_RETURN_IF_ERROR(read(done * PageSize(), bytes.size(), bytes.data()));
-    SIDING_RETURN_IF_ERROR(to.AddNew(run.address + done * PageSize(), count, run.flags, bytes.data()));
-  }
-  return absl::OkStatus();
+// Those that are as in the last image.
+std::vector<PageRun> OfBase(const std::vector<SourcedPages>& all) {
+  std::vector<PageRun> runs;
+  for (const SourcedPages& pages : all)
+    if (pages.source == PageSource::kBase) Append({pages.address, pages.pages, kPageInParent}, runs);
+  return runs;
+}
+
+uint64_t BytesOf(const std::vector<SourcedPages>& all) {
+  uint64_t pages = 0;
+  for (const SourcedPages& some : all) pages += some.pages;
+  return pages * PageSize();
 }
 
 }  // namespace
@@ -162,7 +164,8 @@ absl::Status TrackedDump::BeginProcess(pid_t pid) {
   auto count = process.tracker->CountPages();
   for (const PageRun& run : process.precopied.ToCopy())
     if (count.ok()) count->written = std::min(count->written + run.pages, count->present);
-  if (count.ok() && !IsTooMuchNew(count->written, count->present)) return LeaveOut(pid, *count);
+  if (count.ok() && !IsTooMuchNew(static_cast<double>(count->written), static_cast<double>(count->present)))
+    return LeaveOut(pid, *count);
   process.tracker.reset();
   process.rest = kRest;
   return absl::OkStatus();
@@ -173,15 +176,14 @@ absl::Status TrackedDump::LeaveOut(pid_t pid, const WriteTracker::Count& count) 
   if (Bytes{static_cast<int64_t>(all)} < kLeastToShare) return absl::OkStatus();
   const std::string name = absl::StrCat("pagemap-", ReadStatusNumber(pid, "NSpid"), ".img");
   LeftOutMemory memory{name, ParentPages(draft_, name), count, {}, {}, {}};
-  absl::Status linked = memory.parents.Link(all);
-  memory.becomes_whole =
-      linked.ok() && HoldsTooMuch(memory.parents.stored() + count.written * PageSize(), all);
+  absl::Status linked = memory.parents.Link();
   // What there is no room for is on the disk twice for a while; so is no more of it than of a whole image.
   if (linked.ok() && count.written * 2 > count.present &&
       count.written * PageSize() > CapturedPages::kMostRoom)
     linked = absl::FailedPreconditionError("too much of it is new");
   // Half, since it is still running.
-  if (linked.ok() && memory.parents.runs() + count.regions > kMostPageRuns / 2)
+  memory.is_scattered = linked.ok() && memory.parents.runs() + count.regions > kMostPageRuns / 2;
+  if (linked.ok() && count.regions > kMostPageRuns / 2)
     linked = absl::FailedPreconditionError("it is scattered");
   if (linked.ok()) {
     left_out_.emplace(pid, std::move(memory));
@@ -211,6 +213,12 @@ std::map<pid_t, int> TrackedDump::AreaFiles() const {
   return known_ ? known_->files() : std::map<pid_t, int>();
 }
 
+uint64_t TrackedDump::BytesLeftOut() const {
+  uint64_t pages = 0;
+  for (const auto& [pid, memory] : left_out_) pages += memory.count.present;
+  return pages * PageSize();
+}
+
 std::vector<pid_t> TrackedDump::LeftOut() const {
   std::vector<pid_t> pids;
   for (const auto& [pid, memory] : left_out_) pids.push_back(pid);
@@ -221,14 +229,27 @@ std::vector<pid_t> TrackedDump::LeftOut() const {
 
 void TrackedDump::Prepare(const std::function<bool()>& stop) {
   if (left_out_.empty()) return;
-  uint64_t all = 0;
-  for (const auto& [pid, memory] : left_out_) all += memory.count.present * PageSize();
-  precopy_.emplace(tracking_, init_, LeftOut(), all, *precopied_);
+  TakeToCheck(stop);
+  precopy_.emplace(tracking_, init_, LeftOut(), BytesLeftOut(), *precopied_);
   NoteCopied(precopy_->Rounds(stop));
   if (!known_) return;
   known_->Read();
   // It takes a while, in which more is written.
   if (may_copy_.ok()) NoteCopied(precopy_->OneMore(stop));
+}
+
+// Of a base that is read anyway.
+void TrackedDump::TakeToCheck(const std::function<bool()>& stop) {
+  if (!IsBaseRead()) return;
+  const uint64_t every = std::max(kCheckEvery, BytesLeftOut() / kMostChecked + 1);
+  const uint64_t turn = draft_.is_near() ? tracking_.images : tracking_.images / kReadEvery;
+  for (auto& [pid, memory] : left_out_) {
+    const auto clean = tracking_.processes.at(pid).tracker->CleanPages();
+    const absl::Status taken =
+        clean.ok() ? memory.checked.Take(pid, *clean, every, turn, stop) : clean.status();
+    if (!taken.ok())
+      spdlog::info("{}: not all that should be is compared: {}", draft_.path(), std::string(taken.message()));
+  }
 }
 
 void TrackedDump::CopyAgain(const std::function<bool()>& stop) {
@@ -248,7 +269,7 @@ void TrackedDump::NoteCopied(absl::Status may_copy) {
 
 absl::Status TrackedDump::Judge(absl::Status status) {
   // Else it is the disk's problem, or a process has ended.
-  if (!absl::IsInternal(status)) return status;
+  if (!absl::IsInternal(status) || IsTierProblem(status)) return status;
   spdlog::warn("{}: what the task writes is not tracked any more: {}", draft_.path(),
                std::string(status.message()));
   tracking_.given_up = true;
@@ -350,18 +371,14 @@ absl::StatusOr<TrackedDump::Written> TrackedDump::Write(const SharingLimits& lim
 }
 
 // Over a network that would be all of its bytes for each image, and what is damaged there is found by a
-// restore as well. But the images that share it must not become too many, nor must what is damaged come into
-// a file of its own, under a checksum that is right.
-bool TrackedDump::IsBaseRead(const LeftOutMemory& memory) const {
-  const int parents = store::ParentsOf(*draft_.base());
-  return draft_.is_near() || memory.becomes_whole || parents % kReadEvery == kReadEvery - 1;
+// restore as well. But the images that share it must not become too many.
+bool TrackedDump::IsBaseRead() const {
+  return draft_.is_near() || tracking_.images % kReadEvery == kReadEvery - 1;
 }
 
 absl::StatusOr<TrackedDump::Written> TrackedDump::WriteAll(const SharingLimits& limits) {
   Written written;
   for (auto& [pid, memory] : left_out_) {
-    // However long it takes: CRIU has not written it, so it cannot stay whole.
-    if (IsBaseRead(memory)) SIDING_RETURN_IF_ERROR(memory.parents.Verify({limits.stop}));
     SIDING_RETURN_IF_ERROR(WriteMemory(memory, limits, written));
     written.pagemaps.insert(memory.name);
     SIDING_RETURN_IF_ERROR(
@@ -377,49 +394,64 @@ absl::StatusOr<TrackedDump::Written> TrackedDump::WriteAll(const SharingLimits& 
 
 absl::Status TrackedDump::WriteMemory(LeftOutMemory& memory, const SharingLimits& limits,
                                       Written& written) const {
+  const std::vector<PageRun> shared = OfBase(memory.pages);
+  uint64_t as_before = 0;
+  for (const PageRun& run : shared) as_before += run.pages * PageSize();
+  const uint64_t all = memory.own.Present() * PageSize() + BytesOf(memory.pages);
+  memory.parents.Choose(shared, all - as_before, /*may_stay=*/!memory.is_scattered);
+  // However long it takes: CRIU has not written it, so it cannot stay whole. What is damaged must not come
+  // into a file of its own, under a checksum that is right.
+  SIDING_RETURN_IF_ERROR(memory.parents.Verify({limits.stop}, IsBaseRead()));
+  SIDING_RETURN_IF_ERROR(CheckUnchanged(memory, limits.stop));
   NewPages rest(draft_.path(), memory.name, memory.own);
-  SIDING_RETURN_IF_ERROR(rest.Open());
-  const std::string path = draft_.path() + "/" + rest.pages_name();
-  UniqueFd pages(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-  if (!pages.valid()) return ErrnoError(errno, path);
-  uint64_t offset = 0, shared = 0;
-  auto next = memory.pages.begin();
-  for (const PageRun& run : memory.own.runs) {
-    rest.BeginRun();
-    if (!run.present() && !run.in_parent()) rest.Keep(run);
-    if (run.present()) {
-      SIDING_RETURN_IF_ERROR(AddNew(
-          run, limits.stop,
-          [&](uint64_t from, uint64_t bytes, char* to) {
-            return ReadPages(pages.get(), offset + from, bytes, to);
-          },
-          rest));
-      offset += run.pages * PageSize();
-    }
-    for (; run.in_parent() && next != memory.pages.end() && next->address < run.end(); ++next) {
-      if (next->source == PageSource::kBase && !memory.parents.Has(next->address, next->pages))
-        return absl::InternalError(absl::StrCat("a page at ", absl::Hex(next->address),
-                                                " is said to be as in the last image, which has none"));
-      if (next->source == PageSource::kBase && !memory.becomes_whole) {
-        rest.AddShared(next->address, next->pages);
-        shared += next->pages * PageSize();
-        continue;
-      }
-      SIDING_RETURN_IF_ERROR(AddNew(
-          {next->address, next->pages, kPagePresent}, limits.stop,
-          [&](uint64_t from, uint64_t bytes, char* to) { return Read(memory, *next, from, bytes, to); },
-          rest));
-    }
-  }
-  SIDING_RETURN_IF_ERROR(CompareSample(memory, limits));
+  SIDING_RETURN_IF_ERROR(WritePages(memory, limits.stop, rest));
   if (rest.pagemap().runs.size() + memory.parents.runs() > limits.most_runs)
     return absl::OutOfRangeError("what has changed is scattered");
   SIDING_RETURN_IF_ERROR(rest.Finish());
-  pages.Reset();  // as in ParentPages::GiveUp()
   SIDING_RETURN_IF_ERROR(rest.Replace());
   written.fresh += Bytes{static_cast<int64_t>(rest.bytes())};
-  if (memory.becomes_whole) return memory.parents.GiveUp();
-  written.unused += Bytes{static_cast<int64_t>(memory.parents.stored() - shared)};
+  written.unused += Bytes{static_cast<int64_t>(memory.parents.unused())};
+  return memory.parents.Settle();
+}
+
+absl::Status TrackedDump::WritePages(const LeftOutMemory& memory, const std::function<bool()>& stop,
+                                     NewPages& to) const {
+  SIDING_RETURN_IF_ERROR(to.Open());
+  const std::string path = draft_.path() + "/" + to.pages_name();
+  const UniqueFd pages(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  if (!pages.valid()) return ErrnoError(errno, path);
+  const auto may_go_on = [&] { return stop() ? absl::CancelledError("called off") : absl::OkStatus(); };
+  const auto add_new = [&](const SourcedPages& some) {
+    return to.AddFrom({some.address, some.pages, kPagePresent}, may_go_on,
+                      [&](uint64_t from, uint64_t bytes, char* bytes_to) {
+                        return Read(memory, some, from, bytes, bytes_to);
+                      });
+  };
+  uint64_t offset = 0;
+  auto next = memory.pages.begin();
+  for (const PageRun& run : memory.own.runs) {
+    to.BeginRun();
+    if (!run.present() && !run.in_parent()) to.Keep(run);
+    if (run.present()) {
+      SIDING_RETURN_IF_ERROR(to.AddFrom(run, may_go_on, [&](uint64_t from, uint64_t bytes, char* bytes_to) {
+        return ReadPages(pages.get(), offset + from, bytes, bytes_to);
+      }));
+      offset += run.pages * PageSize();
+    }
+    for (; run.in_parent() && next != memory.pages.end() && next->address < run.end(); ++next) {
+      if (next->source != PageSource::kBase) {
+        SIDING_RETURN_IF_ERROR(add_new(*next));
+        continue;
+      }
+      SIDING_RETURN_IF_ERROR(memory.parents.ForEach(next->address, next->pages,
+                                                    [&](uint64_t address, uint64_t some, bool stays) {
+                                                      if (!stays)
+                                                        return add_new({address, some, PageSource::kBase});
+                                                      to.AddShared(address, some);
+                                                      return absl::OkStatus();
+                                                    }));
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -437,7 +469,8 @@ absl::Status TrackedDump::Read(const LeftOutMemory& memory, const SourcedPages& 
   return absl::InternalError("no such source");
 }
 
-absl::Status TrackedDump::CompareSample(const LeftOutMemory& memory, const SharingLimits& limits) const {
+absl::Status TrackedDump::CheckUnchanged(const LeftOutMemory& memory,
+                                         const std::function<bool()>& stop) const {
   std::string now(PageSize(), '\0'), then = now;
   uint64_t at = memory.sample_at;
   for (const SourcedPages& page : memory.sample) {
@@ -445,13 +478,24 @@ absl::Status TrackedDump::CompareSample(const LeftOutMemory& memory, const Shari
     SIDING_RETURN_IF_ERROR(captured_->Read(at, PageSize(), now.data()));
     at += PageSize();
     // Of zeros: the process had given it away (MADV_FREE), and the kernel has taken it meanwhile.
-    if (now == then || now.find_first_not_of('\0') == std::string::npos) continue;
-    // Over a network the base may not have been read.
-    SIDING_RETURN_IF_ERROR(memory.parents.Verify({limits.stop}));
-    return absl::InternalError(absl::StrCat("a page at ", absl::Hex(page.address), " of ", memory.name,
-                                            " has changed, and the kernel says that it has not"));
+    if (now == then || IsOfZeros(now.data())) continue;
+    return HasChanged(memory, page.address, stop);
   }
-  return absl::OkStatus();
+  SIDING_ASSIGN_OR_RETURN(
+      const auto changed,
+      memory.checked.FindChanged(memory.pages, [&](uint64_t address, uint64_t bytes, char* to) {
+        if (stop()) return absl::CancelledError("called off");
+        return memory.parents.Read(address, bytes, to);
+      }));
+  return changed ? HasChanged(memory, *changed, stop) : absl::OkStatus();
+}
+
+absl::Status TrackedDump::HasChanged(const LeftOutMemory& memory, uint64_t address,
+                                     const std::function<bool()>& stop) const {
+  // Over a network the base may not have been read.
+  SIDING_RETURN_IF_ERROR(memory.parents.Verify({stop}, /*all=*/true));
+  return absl::InternalError(absl::StrCat("a page at ", absl::Hex(address), " of ", memory.name,
+                                          " has changed, and the kernel says that it has not"));
 }
 
 // A memory that CRIU has left out, and that is none of ours.
@@ -471,6 +515,7 @@ void TrackedDump::Counts() {
   if (!uncounted_) return;
   uncounted_ = false;
   tracking_.since = key_;
+  ++tracking_.images;
   for (auto& [pid, process] : tracking_.processes) {
     process.rest = std::max(0, process.rest - 1);
     process.precopied = {};

@@ -31,6 +31,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "agent/memory/captured_pages.h"
+#include "agent/memory/checked_pages.h"
 #include "agent/memory/known_areas.h"
 #include "agent/memory/memory_tracking.h"
 #include "agent/memory/parent_pages.h"
@@ -41,6 +42,8 @@
 #include "store/store.h"
 
 namespace siding {
+
+class NewPages;
 
 // Not thread-safe. All that it is given outlives it.
 class TrackedDump {
@@ -100,11 +103,11 @@ class TrackedDump {
     std::vector<SourcedPages> pages;   // that were left out; offsets of kProcess are in captured_
     std::vector<SourcedPages> sample;  // some that are said to be unchanged, to be compared: one page each
     uint64_t sample_at = 0;            // where they are in captured_, as they were when it was stopped
-    // The parents hold too much that nobody uses: all pages are written, those that have not changed from
-    // there.
-    bool becomes_whole = false;
+    CheckedPages checked;              // others, of the base, as they were before
+    bool is_scattered = false;         // too much to go on with the base
   };
 
+  uint64_t BytesLeftOut() const;
   absl::Status BeginProcess(pid_t pid);
   absl::Status LeaveOut(pid_t pid, const WriteTracker::Count& count);
   absl::Status MakeRoom();
@@ -112,12 +115,16 @@ class TrackedDump {
   absl::Status CaptureAll(const std::function<bool()>& stop);
   absl::Status CaptureProcess(pid_t pid, LeftOutMemory& memory, const std::function<bool()>& stop);
   absl::Status BeginLaps(const std::function<bool()>& stop);
-  bool IsBaseRead(const LeftOutMemory& memory) const;
+  bool IsBaseRead() const;
+  void TakeToCheck(const std::function<bool()>& stop);
   absl::StatusOr<Written> WriteAll(const SharingLimits& limits);
   absl::Status WriteMemory(LeftOutMemory& memory, const SharingLimits& limits, Written& written) const;
+  absl::Status WritePages(const LeftOutMemory& memory, const std::function<bool()>& stop, NewPages& to) const;
   absl::Status Read(const LeftOutMemory& memory, const SourcedPages& pages, uint64_t from, uint64_t bytes,
                     char* to) const;
-  absl::Status CompareSample(const LeftOutMemory& memory, const SharingLimits& limits) const;
+  absl::Status CheckUnchanged(const LeftOutMemory& memory, const std::function<bool()>& stop) const;
+  absl::Status HasChanged(const LeftOutMemory& memory, uint64_t address,
+                          const std::function<bool()>& stop) const;
   absl::Status CheckNothingIsMissing(const std::set<std::string>& whole) const;
   // A failure that says that tracking does not work here is the last of this task.
   absl::Status Judge(absl::Status status);

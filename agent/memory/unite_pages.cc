@@ -28,8 +28,8 @@ constexpr size_t kLongestPagemap = 256 << 20;
 class Uniting {
  public:
   Uniting(const Manifest& manifest, const std::string& image, const std::string& folder,
-          const std::function<bool()>& stop)
-      : manifest_(manifest), image_(image), folder_(folder), stop_(stop) {}
+          const std::function<bool()>& stop, OtherFiles others)
+      : manifest_(manifest), image_(image), folder_(folder), stop_(stop), others_(others) {}
 
   absl::Status Run() {
     for (const ImageFileEntry& file : manifest_.files)
@@ -100,7 +100,11 @@ class Uniting {
   }
 
   absl::Status Take(const std::string& name) const {
+    if (others_ == OtherFiles::kCopied) return Copy(name);
     const std::string from = image_ + "/" + name, to = folder_ + "/" + name;
+    if (others_ == OtherFiles::kMoved)
+      return rename(from.c_str(), to.c_str()) == 0 ? absl::OkStatus()
+                                                   : ErrnoError(errno, "rename " + from + " to " + to);
     if (link(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
     const bool makes_none = errno == EXDEV || errno == EPERM || errno == EOPNOTSUPP || errno == EMLINK;
     return makes_none ? Copy(name) : ErrnoError(errno, "link " + from + " to " + to);
@@ -123,6 +127,7 @@ class Uniting {
   const std::string& image_;
   const std::string& folder_;
   const std::function<bool()>& stop_;
+  const OtherFiles others_;
   std::set<std::string> made_;
 };
 
@@ -138,10 +143,10 @@ Bytes UsedSize(const Manifest& manifest) {
 }
 
 absl::Status UnitePages(const Manifest& manifest, const std::string& image, const std::string& folder,
-                        const std::function<bool()>& stop) {
+                        const std::function<bool()>& stop, OtherFiles others) {
   SIDING_RETURN_IF_ERROR(store::RemoveTree(store::RealDisk(), folder));
   SIDING_RETURN_IF_ERROR(store::MakeFolders(store::RealDisk(), folder));
-  const absl::Status united = Uniting(manifest, image, folder, stop).Run();
+  const absl::Status united = Uniting(manifest, image, folder, stop, others).Run();
   if (!united.ok()) store::RemoveTree(store::RealDisk(), folder).IgnoreError();
   return united;
 }

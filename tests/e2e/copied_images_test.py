@@ -32,9 +32,13 @@ class CopiedCase(ClusterCase):
 
     def leave(self, job):
         """By an image on its node's disk, and it stays away until it is released."""
+        for node in self.nodes:  # else it could be on its way back before it is held
+            self.cluster.ctl("cordon", node)
         self.cluster.ctl("vacate", job, "--tier", "local", "--no-wait")
-        self.cluster.ctl("hold", job)
         self.cluster.wait_state(job, "parked")
+        self.cluster.ctl("hold", job)
+        for node in self.nodes:
+            self.cluster.ctl("uncordon", node)
 
     def restore_on(self, node, job):
         for other in self.nodes:

@@ -205,6 +205,16 @@ class HalfShared(HalfMade, Increments):
         self.assert_counted(self.job)
 
 
+class HalfCompacted(HalfShared):
+    """It shares pages with as many images as may be, and some of them are left out."""
+
+    point, words, made = "agent.dump.compacting", ("--busy",), 9
+
+
+class HalfCompactedTracked(HalfCompacted):
+    options = TRACKED
+
+
 class HalfStopped(HalfMade, Increments):
     """The agent itself has stopped all threads of the job, for a moment."""
 

@@ -68,7 +68,7 @@ void JobOrders::Act(const JobRecord& job) {
       dump.set_together(together);
       // Once the image counts, a rank that has to be dumped again is not made to wait.
       if (job.state == JobState::kDumping) dump.set_notice_us(job.current.notice.count());
-      // Of a row of small ones some are written whole.
+      // Some write much of earlier ones again.
       const Duration whole =
           job.current.keep_running ? cluster_.TimeToDump(job, job.current.tier) : Duration(0);
       const Duration predicted = std::max(whole, job.current.predicted - job.state_since);

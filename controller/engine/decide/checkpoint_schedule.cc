@@ -89,15 +89,13 @@ Duration CheckpointSchedule::CopyInterval(const JobRecord& job, const Checkpoint
   const double bandwidth = BandwidthFor(job, Tier::kShared);
   const std::optional<Schedule> schedule = Of(job);
   if (bandwidth <= 0 || !schedule) return Duration(0);
-  // Each image since then has had as much that was new; and where a row of images has begun anew since, files
-  // that are copied hold what is in shared storage already, under other names.
-  constexpr double kOfOtherRows = 2;
+  // All that the images since then have written. Some of it is of no use to the last one any more.
+  const auto learned = Expected(job.checkpoint_costs, image.tier);
+  const Bytes each = learned ? learned->written : image.new_bytes;
   const double images =
       std::max(1.0, ToSeconds(image.created - base.created) / ToSeconds(schedule->every.interval));
   const auto all = static_cast<double>(image.bytes.value);
-  const double bytes = image.SharesBytes()
-                           ? std::min(all, static_cast<double>(image.new_bytes.value) * images * kOfOtherRows)
-                           : all;
+  const double bytes = image.SharesBytes() ? std::min(all, static_cast<double>(each.value) * images) : all;
   return FromSeconds(bytes / bandwidth);
 }
 

@@ -31,8 +31,9 @@ bool IsBefore(const JobRecord& a, const JobRecord& b) {
 std::vector<WantedCopy> CopiedImages::ToCopy() const {
   if (!policy_.copy_images || IsStartingUp()) return {};
   std::vector<std::pair<const JobRecord*, const CheckpointRecord*>> found;
+  const bool any_under_way = IsAnyCopyUnderWay(state_);
   for (const auto& [id, job] : state_.unfinished) {
-    if (const CheckpointRecord* image = CopyOf(*job)) found.emplace_back(job, image);
+    if (const CheckpointRecord* image = CopyOf(*job, any_under_way)) found.emplace_back(job, image);
   }
   std::stable_sort(found.begin(), found.end(),
                    [](const auto& a, const auto& b) { return IsBefore(*a.first, *b.first); });
@@ -76,12 +77,12 @@ bool CopiedImages::IsImageInAdvanceWritten() const {
   return false;
 }
 
-const CheckpointRecord* CopiedImages::CopyOf(const JobRecord& job) const {
+const CheckpointRecord* CopiedImages::CopyOf(const JobRecord& job, bool any_under_way) const {
   const CheckpointRecord* const newest = NewestImage(state_, job);
   if (newest == nullptr) return nullptr;
   // One that waits for its nodes continues from the newest.
   const bool wants_newest = job.state == JobState::kParked && newest->tier == Tier::kLocal;
-  const CheckpointRecord* const begun = wants_newest ? nullptr : UnderWay(job);
+  const CheckpointRecord* const begun = wants_newest || !any_under_way ? nullptr : UnderWay(job);
   if (begun != nullptr) return begun;
   if (newest->tier != Tier::kLocal) return nullptr;
   if (IsBusy(job) || IsTooSoon(job, *newest)) return nullptr;

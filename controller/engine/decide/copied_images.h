@@ -40,7 +40,7 @@ class CopiedImages {
   bool IsStartingUp() const;
   bool IsImageInAdvanceWritten() const;
   // Null: nothing of the job is to be copied now.
-  const CheckpointRecord* CopyOf(const JobRecord& job) const;
+  const CheckpointRecord* CopyOf(const JobRecord& job, bool any_under_way) const;
   // That is on its way already. Null: nothing is.
   const CheckpointRecord* UnderWay(const JobRecord& job) const;
   // While it runs, more will follow.

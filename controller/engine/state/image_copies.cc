@@ -22,6 +22,11 @@ bool HasSaid(const ClusterState& state, const NodeId& node) {
 
 }  // namespace
 
+bool IsAnyCopyUnderWay(const ClusterState& state) {
+  return std::any_of(state.observed_nodes.begin(), state.observed_nodes.end(),
+                     [](const auto& node) { return node.second.heartbeat.copies_size() > 0; });
+}
+
 std::map<int, Bytes> CopiesUnderWay(const ClusterState& state, const CheckpointRecord& checkpoint) {
   std::map<int, Bytes> copies;
   for (int rank = 0; rank < static_cast<int>(checkpoint.nodes.size()); ++rank) {

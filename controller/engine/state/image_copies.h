@@ -8,6 +8,9 @@
 
 namespace siding {
 
+// Of any checkpoint.
+bool IsAnyCopyUnderWay(const ClusterState& state);
+
 // Of a checkpoint on nodes' own disks: the ranks that are being copied, and how much of each image is there.
 std::map<int, Bytes> CopiesUnderWay(const ClusterState& state, const CheckpointRecord& checkpoint);
 // So much of it is in shared storage, also of ranks that are done.

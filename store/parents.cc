@@ -29,6 +29,10 @@ ParentFile ParentFileOf(const std::string& name) {
   return {0, name};
 }
 
+std::string JobPartOf(const CheckpointId& checkpoint) {
+  return checkpoint.value().substr(0, checkpoint.value().rfind('.') + 1);
+}
+
 int ParentsOf(const Manifest& manifest) {
   int most = 0;
   for (const ImageFileEntry& file : manifest.files) most = std::max(most, ParentFileOf(file.name).up);

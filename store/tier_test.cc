@@ -93,7 +93,7 @@ TEST_F(TierTest, NothingIsGoneFromATierThatIsAway) {
   Put(key_);
   Unmount();
   EXPECT_TRUE(absl::IsUnavailable(store_->Delete(key_)));
-  EXPECT_TRUE(absl::IsUnavailable(store_->Quarantine(key_)));
+  EXPECT_TRUE(absl::IsUnavailable(Quarantine(*store_, key_)));
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/damaged"));
 }
 
@@ -101,7 +101,7 @@ TEST_F(TierTest, NothingIsGoneThatIsNotInTheStoreInItsPlace) {
   Put(key_);
   UnmountAndMakeAnother();
   EXPECT_TRUE(absl::IsUnavailable(store_->Delete(key_)));
-  EXPECT_TRUE(absl::IsUnavailable(store_->Quarantine(key_)));
+  EXPECT_TRUE(absl::IsUnavailable(Quarantine(*store_, key_)));
 }
 
 TEST_F(TierTest, WithoutStagingNothingIsTakenForDeleted) {

@@ -18,6 +18,8 @@ OURS = {
     "model": ["common"],
     "planner": ["model", "common"],
     "store": ["common"],
+    # siding-store puts the pages of an image together as the agent does; the store itself knows no pages.
+    "store/tool": ["agent/memory", "store", "common"],
     "policy": ["model", "common"],
     "controller": ["model", "planner", "policy", "common", "siding/v1", "page/server/page.h", "page/server/service_sessions.h",
                    "page/server/service_source.h", "page/server/standby_source.h"],
@@ -54,7 +56,7 @@ OURS = {
     "agent/criu": ["agent/os", "agent/criu", "common"],
     "agent/gpu": ["agent/os", "common"],
     "agent/task": ["common", "siding/v1"],
-    "agent/memory": ["agent/os", "agent/criu/pagemap.pb.h", "store", "common"],
+    "agent/memory": ["agent/os", "agent/criu/pagemap.pb.h", "model", "store", "common"],
     "agent/checkpoint": ["agent/os", "agent/criu", "agent/memory", "store", "common"],
     "agent/pods": ["agent/os", "agent/criu", "agent/checkpoint", "store", "common"],
     "agent/shim": ["agent/os", "agent/criu", "agent/gpu", "agent/checkpoint", "agent/task", "store", "common", *SPANK_WIRE],
@@ -142,6 +144,10 @@ class Dependencies(unittest.TestCase):
     def test_an_engine_that_knows_who_stands_by_is_found(self):
         self.assertTrue(violations("controller/engine/x.cc", '#include "controller/ha/standby.h"\n'))
         self.assertFalse(violations("controller/main.cc", '#include "controller/ha/standby.h"\n'))
+
+    def test_a_store_that_knows_pages_is_found(self):
+        self.assertTrue(violations("store/x.cc", '#include "agent/memory/share_pages.h"\n'))
+        self.assertFalse(violations("store/tool/x.cc", '#include "agent/memory/share_pages.h"\n'))
 
     def test_a_client_of_slurm_that_knows_what_is_desired_is_found(self):
         self.assertTrue(violations("controller/platform/slurm/client/x.cc", '#include "controller/platform/slurm/reconcile/steps.h"\n'))

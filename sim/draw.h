@@ -49,6 +49,7 @@ struct Parameters {
   double untracked_stop_per_gib = 0.65;                  // instead, where it stops the job as criu does
   double page_fault = 1e-6;    // seconds of the first store to a page after an image, of a tracked job
   double written_share = 0.1;  // of its memory, from one image to the next
+  bool same_pages = false;     // as if these were the same each time; else anywhere
 };
 
 // Unless it is good, `what` is the error.

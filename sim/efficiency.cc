@@ -42,7 +42,6 @@ json TermsJson(const EfficiencyTerms& t) {
   add("image_stop_seconds", &Terms::image_stop, kStops);
   add("image_stop_seconds_per_gib", &Terms::image_stop_per_gib, kStops);
   add("written_share", &Terms::written_share, "assumed, also of what is on GPUs");
-  add("untracked_stop_seconds_per_gib", &Terms::untracked_stop_per_gib, kStops);
   add("page_fault_seconds", &Terms::page_fault, "measured, docs/admin/checkpoints.md");
   return terms;
 }
@@ -90,7 +89,6 @@ absl::Status Check(const EfficiencyTerms& t) {
                                       {"overhead", t.overhead},
                                       {"image-stop", t.image_stop},
                                       {"image-stop-per-gib", t.image_stop_per_gib},
-                                      {"untracked-stop-per-gib", t.untracked_stop_per_gib},
                                       {"page-fault", t.page_fault}})
     SIDING_RETURN_IF_ERROR(Expect(IsTime(value), absl::StrCat(option, ": expected a number, 0 or more")));
   for (double rate : t.failures_per_node_year)
@@ -113,17 +111,13 @@ std::vector<CheckpointWay> WaysOf(const EfficiencyTerms& t, int gpus) {
     return share * image / std::min(t.node_bandwidth, t.shared_bandwidth / t.nodes);
   };
   const double restore = t.overhead + stored(1) + refill;
-  // Means of a row that has one whole image.
-  const ImageRow row = RowOf(t.written_share);
-  const double share = (1 + (row.images - 1) * t.written_share) / row.images;
-  const double as_criu = row.stops_job ? 1.0 / row.images : 0;
-  const double per_gib = (1 - as_criu) * t.image_stop_per_gib + as_criu * t.untracked_stop_per_gib;
+  const ImageRow& row = RowOf(t.written_share);
   const double faults = t.page_fault * t.written_share * t.memory / kPageSize;
   // One that shares pages is read and written once more before.
-  const double united = restore + 2 * stored(1) * (row.images - 1) / row.images;
+  const double united = restore + 2 * stored(1) * row.Sharing();
   const double whole = drain + t.overhead + stored(1) + refill;
-  const double stop = drain + t.image_stop + per_gib * t.memory / kGib + faults + refill;
-  const double changed = stop + t.overhead + stored(share);
+  const double stop = drain + t.image_stop + t.image_stop_per_gib * t.memory / kGib + faults + refill;
+  const double changed = stop + t.overhead + stored(row.MeanShare());
   return {{"whole", whole, whole, restore},
           {"changes", changed, changed, united},
           {"changes-beside", stop, changed, united}};

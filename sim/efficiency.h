@@ -46,7 +46,6 @@ struct EfficiencyTerms {
   double overhead = 2;             // seconds of every image and of every restore
   double image_stop = Parameters{}.image_stop, image_stop_per_gib = Parameters{}.image_stop_per_gib;
   double written_share = Parameters{}.written_share;
-  double untracked_stop_per_gib = Parameters{}.untracked_stop_per_gib;
   double page_fault = Parameters{}.page_fault;
 };
 

@@ -167,8 +167,6 @@ void AddEfficiency(CLI::App& app, EfficiencyTerms& t, std::string& path) {
   add("--image-stop", t.image_stop, "seconds for which an image of what has changed stops the job");
   add("--image-stop-per-gib", t.image_stop_per_gib, "the same, beside that, for each GiB of --memory");
   add("--written-share", t.written_share, "share of its memory that a job writes from one image to the next");
-  add("--untracked-stop-per-gib", t.untracked_stop_per_gib,
-      "the same where it stops the job as criu does, as the last of nine images that share pages");
   add("--page-fault", t.page_fault, "seconds of the first store to a page after an image");
   app.add_option("--json", path, "write the result there");
 }
@@ -228,6 +226,9 @@ void AddCompare(CLI::App& app, Options& o) {
       "seconds that the first store to a page after an image costs a tracked job");
   add("--written-share", o.parameters.written_share,
       "share of its memory that a tracked job writes from one image to the next");
+  app.add_flag("--same-pages", o.parameters.same_pages,
+               "as if these were the same pages each time, so that images write no others; else they are at "
+               "random places");
   app.add_option("--limit", o.limit, "use only the first N jobs");
   app.add_flag("--strict", o.strict, "refuse a trace with a broken line, instead of skipping the line");
   add("--threads", o.threads, "how many strategies run at the same time")->check(CLI::Range(1, 64));

@@ -57,8 +57,9 @@ json DrawnJson(const Trace& trace, const Workload& w) {
           {"untracked_stop_seconds_per_gib", p.untracked_stop_per_gib},
           {"page_fault_seconds", p.page_fault},
           {"image_written_share", p.written_share},
-          {"images_of_a_row", RowOf(p.written_share).images},
-          {"tracked", p.whole_images ? "none: each image is whole" : "all jobs"}};
+          {"same_pages", p.same_pages},
+          {"image_mean_share", RowOf(p).MeanShare()},
+          {"tracked", IsTracked(p) ? "all jobs" : "none: each image is whole"}};
 }
 
 // If every job had begun when it was submitted.

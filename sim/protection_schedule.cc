@@ -12,8 +12,8 @@ namespace {
 
 // A process that writes more between two images is not tracked.
 constexpr double kMostWritten = 0.75;
-// The last ten are learned from, and the first two are like no others.
-constexpr int kFirst = 12;
+// The first two are like no others.
+constexpr int kFirst = ImageRow::kFirst;
 
 // What the images of a job cost, whenever they are taken.
 class Images {
@@ -23,10 +23,15 @@ class Images {
         p_(p),
         is_local_(policy.checkpoint_tier == Tier::kLocal),
         left_(policy.ShareLeft()),
-        tracked_(!p.whole_images && p.written_share <= kMostWritten),
-        row_(tracked_ ? RowOf(p.written_share) : ImageRow{}) {}
+        tracked_(IsTracked(p)),
+        row_(RowOf(p)) {}
 
   const ImageRow& row() const { return row_; }
+  CheckpointCost Cost(int image) const {
+    return {.stop = FromSeconds(Stop(image)),
+            .takes = FromSeconds(Takes(image)),
+            .written = siding::Bytes{static_cast<int64_t>(job_.trace.nodes * Bytes(image))}};
+  }
   double Bytes(int image) const { return row_.Share(image) * job_.bytes; }
   double Writing(int image, double speed) const {
     if (is_local_) return speed * LocalTransferTime(p_, Bytes(image));
@@ -38,7 +43,7 @@ class Images {
   }
   double Stop(int image) const {
     if (!RunsOn()) return Writing(image, job_.speed);
-    const bool as_criu = image < 2 || !tracked_ || (row_.IsWhole(image) && row_.stops_job);
+    const bool as_criu = image < 2 || !tracked_;
     const double per_gib = as_criu ? p_.untracked_stop_per_gib : p_.image_stop_per_gib;
     return p_.image_stop + per_gib * job_.bytes / kGib;
   }
@@ -63,24 +68,28 @@ class Images {
   const bool is_local_;
   const double left_;
   const bool tracked_;
-  const ImageRow row_;
+  const ImageRow& row_;
 };
 
 // Each so many-th image is copied. `bandwidth`: what copies may take.
 double CopyEach(const Images& costs, double bytes, double bandwidth, double interval) {
-  const ImageRow& row = costs.row();
   const auto takes = [&](double n) {
-    const double share = row.MeanNew(n);
+    const double share = costs.row().MeanNew(n);
     return std::max(share * bytes / bandwidth, costs.Copying(share, false));
   };
-  for (int n = 1; n < row.images; ++n) {
-    if (takes(n) <= n * interval) return n;
-  }
-  // More is never new.
-  return std::max<double>(row.images, std::ceil(takes(row.images) / interval));
+  double n = 1;
+  // No smaller one than the next is enough: it would have no less to copy.
+  while (takes(n) > n * interval) n = std::max(n + 1, std::ceil(takes(n) / interval));
+  return n;
 }
 
 }  // namespace
+
+bool IsTracked(const Parameters& p) { return !p.whole_images && p.written_share <= kMostWritten; }
+
+const ImageRow& RowOf(const Parameters& p) {
+  return IsTracked(p) ? RowOf(p.written_share, p.same_pages) : RowOf(1);
+}
 
 ProtectionSchedule::ProtectionSchedule(const Job& job, const Policy& policy, const Parameters& p,
                                        int machine) {
@@ -96,17 +105,19 @@ ProtectionSchedule::ProtectionSchedule(const Job& job, const Policy& policy, con
   IntervalTerms terms{.cost = {.stop = first, .takes = first, .longest = first}, .most_lost = most_lost};
   std::vector<CheckpointCost> learned;
   Image next;
-  for (int k = 0; k <= kFirst + costs.row().images; ++k) {
+  const int images = kFirst + costs.row().round();
+  for (int k = 0; k <= images; ++k) {
     const double interval = ToSeconds(ChooseInterval(terms).interval);
     next = k == 0 ? Image{.begin = interval, .work = interval} : NextTo(next, interval);
-    if (k == kFirst + costs.row().images) break;
+    if (k == images) break;
+    // As if a round had been before. The longest of the first images stays: the service forgets it after a
+    // hundred others.
+    for (int i = kFirst; k == kFirst && i < images; ++i) Learn(learned, costs.Cost(i));
     next.stop = costs.Stop(k);
     next.takes = costs.Takes(k);
     next.bytes = nodes * costs.Bytes(k);
     next.shares = !costs.row().IsWhole(k);
-    Learn(learned, {.stop = FromSeconds(next.stop),
-                    .takes = FromSeconds(next.takes),
-                    .written = Bytes{static_cast<int64_t>(next.bytes)}});
+    Learn(learned, costs.Cost(k));
     terms.cost = *Expected(learned, Tier::kShared);
     terms.most_stopped = policy.checkpoint_stops;
     terms.bytes_per_second = most_written;
@@ -117,12 +128,12 @@ ProtectionSchedule::ProtectionSchedule(const Job& job, const Policy& policy, con
     images_.push_back(next);
   }
   end_ = next;
-  row_ = costs.row();
+  row_ = &costs.row();
   bytes_ = nodes * job.bytes;
   if (!is_local_ || !policy.copy_images) return;
   copy_each_ = CopyEach(costs, bytes_, shared, interval());
   first_copy_takes_ = costs.Copying(1, true);
-  copy_takes_ = costs.Copying(row_.MeanNew(copy_each_), false);
+  copy_takes_ = costs.Copying(row_->MeanNew(copy_each_), false);
 }
 
 ProtectionSchedule::Image ProtectionSchedule::NextTo(const Image& last, double interval) const {
@@ -146,12 +157,6 @@ ProtectionSchedule::Moment ProtectionSchedule::Find(double computing) const {
   const auto next = std::upper_bound(images_.begin(), images_.end(), computing,
                                      [](double at, const Image& image) { return at < image.begin; });
   return {rounds, computing, static_cast<int>(next - images_.begin()) - 1};
-}
-
-int ProtectionSchedule::Counts(const Moment& m) const {
-  if (m.image < 0) return -1;
-  // The one before counts by then: none is ordered earlier.
-  return m.computing < images_[m.image].ready() ? m.image - 1 : m.image;
 }
 
 const ProtectionSchedule::Image& ProtectionSchedule::After(int image) const {
@@ -192,19 +197,18 @@ double ProtectionSchedule::Stopped(double computing) const {
 }
 
 double ProtectionSchedule::Durable(double computing) const {
-  const Moment m = Find(computing);
-  const int image = Counts(m);
-  return image < 0 ? 0 : m.rounds * (end_.work - images_[kFirst].work) + images_[image].work;
+  const double newest = Newest(computing);
+  return newest < 0 ? 0 : Numbered(newest).work;
 }
 
 bool ProtectionSchedule::SharesPages(double computing) const {
-  const int image = Counts(Find(computing));
-  return image >= 0 && images_[image].shares;
+  const double newest = Newest(computing);
+  return newest >= 0 && Numbered(newest).shares;
 }
 
 double ProtectionSchedule::MostLost(double computing) const {
-  const int image = Counts(Find(computing));
-  return image < 0 ? 0 : images_[image].most_lost;
+  const double newest = Newest(computing);
+  return newest < 0 ? 0 : Numbered(newest).most_lost;
 }
 
 double ProtectionSchedule::BusyUntil(double computing) const {
@@ -222,24 +226,26 @@ double ProtectionSchedule::Written(double computing) const {
 
 double ProtectionSchedule::WrittenByCopies(double computing) const {
   const double copied = copy_each_ > 0 ? NewestCopied(computing) : -1;
-  return copied < 0 ? 0 : bytes_ * (1 + copied / copy_each_ * row_.MeanNew(copy_each_));
+  return copied < 0 ? 0 : bytes_ * (1 + copied / copy_each_ * row_->MeanNew(copy_each_));
 }
 
 Saved ProtectionSchedule::Copied(double computing) const {
   const double copied = NewestCopied(computing);
-  return copied < 0 ? Saved{} : Saved{Numbered(copied).work, !row_.IsWhole(copied)};
+  return copied < 0 ? Saved{} : Saved{Numbered(copied).work, !row_->IsWhole(copied)};
 }
 
 double ProtectionSchedule::Uncopied(double computing) const {
   const double newest = Newest(computing);
   if (!is_local_ || newest < 0) return 0;
-  return copy_each_ > 0 ? bytes_ * row_.NewSince(newest, NewestCopied(computing)) : kNever;
+  return copy_each_ > 0 ? bytes_ * row_->NewSince(newest, NewestCopied(computing)) : kNever;
 }
 
 double ProtectionSchedule::Newest(double computing) const {
   const Moment m = Find(computing);
-  const int image = Counts(m);
-  return image < 0 ? -1 : m.rounds * row_.images + image;
+  if (m.image < 0) return -1;
+  const double begun = m.rounds * row_->round() + m.image;
+  // The one before counts by then: none is ordered earlier.
+  return m.computing < images_[m.image].ready() ? begun - 1 : begun;
 }
 
 double ProtectionSchedule::NewestCopied(double computing) const {
@@ -252,8 +258,8 @@ double ProtectionSchedule::NewestCopied(double computing) const {
 }
 
 ProtectionSchedule::Image ProtectionSchedule::Numbered(double number) const {
-  const double rounds = number < kFirst ? 0 : std::floor((number - kFirst) / row_.images);
-  Image image = images_[static_cast<size_t>(number - rounds * row_.images)];
+  const double rounds = number < kFirst ? 0 : std::floor((number - kFirst) / row_->round());
+  Image image = images_[static_cast<size_t>(number - rounds * row_->round())];
   image.begin += rounds * (end_.begin - images_[kFirst].begin);
   image.work += rounds * (end_.work - images_[kFirst].work);
   return image;

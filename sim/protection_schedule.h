@@ -10,9 +10,9 @@
 //
 // A job that is not tracked stands still until all of an image is written, and each of its images is whole.
 // One that is tracked stands still for the first two as criu does, and then shortly; an image has what was
-// written since the last one, and the rest is done while it computes. Where a row of images holds too much
-// that has changed since, one is written whole beside the job. An image counts when it is written. A job of
-// several nodes stops for no longer than one of one node: what its ranks wait for each other is not known.
+// written since the last one, and what is written again of earlier ones (sim/image_row.h), and the rest is
+// done while it computes. An image counts when it is written. A job of several nodes stops for no longer than
+// one of one node: what its ranks wait for each other is not known.
 //
 // Where the policy has checkpoint_tier: local, images are written to the nodes' own disks, and each n-th is
 // copied into shared storage behind the job. The service copies the newest as soon as the policy's part of
@@ -27,6 +27,11 @@
 #include "sim/image_row.h"
 
 namespace siding::sim {
+
+// One that writes nearly all of its memory between two images is not.
+bool IsTracked(const Parameters& parameters);
+// The images of a protected job.
+const ImageRow& RowOf(const Parameters& parameters);
 
 // Work of a job that it does not have to do again.
 struct Saved {
@@ -91,16 +96,15 @@ class ProtectionSchedule {
 
   Image NextTo(const Image& last, double interval) const;
   Moment Find(double computing) const;
-  // The newest that counts; -1: none does.
-  int Counts(const Moment& moment) const;
   // What follows an image, be it the first of the next round.
   const Image& After(int image) const;
 
-  // ---- copies ----
-  // Images are numbered through all rounds; -1: none.
+  // Images are numbered through all rounds; -1: none. The newest that counts.
   double Newest(double computing) const;
-  double NewestCopied(double computing) const;
   Image Numbered(double number) const;
+
+  // ---- copies ----
+  double NewestCopied(double computing) const;
   double CopyTakes(double number) const { return number == 0 ? first_copy_takes_ : copy_takes_; }
 
   std::vector<Image> images_;
@@ -108,7 +112,7 @@ class ProtectionSchedule {
   Image end_;
 
   bool is_local_ = false;  // images are on the nodes' own disks
-  ImageRow row_;
+  const ImageRow* row_ = nullptr;
   double bytes_ = 0;      // memory on all nodes
   double copy_each_ = 0;  // so many-th image is copied; 0: none is
   double first_copy_takes_ = 0, copy_takes_ = 0;

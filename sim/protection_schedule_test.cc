@@ -124,20 +124,40 @@ TEST(ProtectionSchedule, KnowsWhenAnImageIsUnderWay) {
   EXPECT_EQ(schedule.BusyUntil(117.1), 0);
 }
 
-// A whole one counts after 11 s, any other after 2, and of ten two are whole.
+// In the end each has the same of the memory, of which the whole takes 10 s.
+const double kShare = RowOf(0.1).MeanShare();
+
+// The longest was the first, which took 15 s.
 TEST(ProtectionSchedule, IsAsOftenAsThePolicyAsksFor) {
-  EXPECT_NEAR(World().Schedule().interval(), 122 - 2 * 11 + (11 + 4 * 2) / 5.0, 1e-6);
+  EXPECT_NEAR(World().Schedule().interval(), 122 - 2 * 15 + (1 + 10 * kShare), 1e-4);
 }
 TEST(ProtectionSchedule, IsNotAsOftenWhereThereIsNoBandwidthForIt) {
   World world;
   world.policy.checkpoint_bandwidth = 0.01;
-  // The time that most of them take is in the interval, that of the others comes to it.
-  EXPECT_NEAR(world.Schedule().interval(), 280 + 9 / 5.0, 1e-3);
+  EXPECT_NEAR(world.Schedule().interval(), 1000 * kShare, 1e-3);
 }
-TEST(ProtectionSchedule, EachFifthImageIsWhole) {
-  const ProtectionSchedule schedule = World().Schedule();
-  const double round = 5 * schedule.interval();
-  EXPECT_NEAR(schedule.Written(9000 + round) - schedule.Written(9000), 1.4 * kBytes, 1);
+// Each second one is whole.
+TEST(ProtectionSchedule, ImagesHaveWhatIsWrittenAgainAsWell) {
+  World world;
+  world.p.written_share = 0.3;
+  const ProtectionSchedule schedule = world.Schedule();
+  const double round = 10 * schedule.interval();
+  EXPECT_NEAR(schedule.Written(9000 + round) - schedule.Written(9000), 5 * 1.3 * kBytes, 1);
+}
+TEST(ProtectionSchedule, OfTheSamePagesImagesHaveNoOthers) {
+  World world;
+  world.p.same_pages = true;
+  const ProtectionSchedule schedule = world.Schedule();
+  EXPECT_NEAR(schedule.interval(), 122 - 2 * 15 + 2, 1e-6);
+  EXPECT_NEAR(schedule.Written(9000 + schedule.interval()) - schedule.Written(9000), 0.1 * kBytes, 1);
+}
+// And not by the first ones, which have less.
+TEST(ProtectionSchedule, TheIntervalsOfARoundFollowFromItsImages) {
+  World world;
+  world.p.written_share = 0.01;
+  world.policy.checkpoint_bandwidth = 0.001;
+  world.policy.most_lost_work = std::chrono::seconds(1);
+  EXPECT_NEAR(world.Schedule().interval(), 10000 * RowOf(0.01).MeanShare(), 2);
 }
 TEST(ProtectionSchedule, WholeOnesShareNoPages) {
   const ProtectionSchedule schedule = World().Schedule();
@@ -152,17 +172,20 @@ TEST(ProtectionSchedule, PageFaultsAreSpreadOverTheTimeToTheNextImage) {
   const double faults = 1e-4 * 0.1 * kBytes / 4096;
   const ProtectionSchedule with = world.Schedule(), without = World().Schedule();
   EXPECT_EQ(with.Work(209), without.Work(209));
-  const double round = 5 * with.interval();
+  const double round = 10 * with.interval();
   EXPECT_NEAR(without.Work(9000 + round) - without.Work(9000) - (with.Work(9000 + round) - with.Work(9000)),
-              5 * faults, 1e-6);
+              10 * faults, 1e-6);
 }
 
-TEST(ProtectionSchedule, ARowOfNineEndsWithALongStop) {
-  World world;
-  world.p.written_share = 0.01;
-  const ProtectionSchedule schedule = world.Schedule();
-  const double round = 9 * schedule.interval();
-  EXPECT_NEAR(schedule.Stopped(9000 + round) - schedule.Stopped(9000), 8 * 1 + 5, 1e-6);
+TEST(ProtectionSchedule, NoLaterImageStopsTheJobAsCriuDoes) {
+  for (double written : {0.01, 0.3}) {
+    World world;
+    world.p.written_share = written;
+    const ProtectionSchedule schedule = world.Schedule();
+    const int images = RowOf(written).round();
+    const double round = images * schedule.interval();
+    EXPECT_NEAR(schedule.Stopped(9000 + round) - schedule.Stopped(9000), images * 1, 1e-6);
+  }
 }
 TEST(ProtectionSchedule, AJobThatWritesNearlyAllIsNotTracked) {
   World world;
@@ -240,7 +263,7 @@ TEST(ProtectionSchedule, OnADiskImagesKeepToItsBandwidth) {
   World world = OnDisks();
   world.p.local_bandwidth = kBytes / 10;
   world.policy.checkpoint_bandwidth = 0.01;
-  EXPECT_NEAR(world.Schedule().interval(), 280 + 9 / 5.0, 1e-3);
+  EXPECT_NEAR(world.Schedule().interval(), 1000 * kShare, 1e-3);
 }
 TEST(ProtectionSchedule, AnImageOnADiskIsCopiedBehindTheJob) {
   const ProtectionSchedule schedule = OnDisks().Schedule();
@@ -295,7 +318,7 @@ TEST(ProtectionSchedule, CopiesHaveTheShareOfTheTierThatThePolicyGivesThem) {
 }
 
 std::vector<World> Worlds() {
-  std::vector<World> worlds(8);
+  std::vector<World> worlds(11);
   worlds[1] = WholeImages();
   worlds[2].p.page_fault = 1e-4;
   worlds[3].p.written_share = 0.01;
@@ -303,6 +326,9 @@ std::vector<World> Worlds() {
   worlds[5].policy.most_lost_work = std::chrono::seconds(1);
   worlds[6] = worlds[7] = OnDisks();
   worlds[7].policy.checkpoint_bandwidth = 0.02;
+  worlds[8].p.written_share = 0.3;
+  worlds[9].p.written_share = 0.05;
+  worlds[10].p.same_pages = true;
   return worlds;
 }
 

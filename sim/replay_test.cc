@@ -6,6 +6,7 @@
 #include <random>
 
 #include "gtest/gtest.h"
+#include "sim/image_row.h"
 #include "sim/metrics.h"
 
 namespace siding::sim {
@@ -178,7 +179,7 @@ TEST(Replay, AnImageTakesTimeThatADeadlineMayNotHave) {
 }
 
 // The first image is begun at 36 s, and counts 12 later; the next one 36 later, and so on. A whole one takes
-// 12 s, any other 3.
+// 12 s, the next five 3.
 Workload Protected(double stop) {
   Workload w = TwoJobs(0);
   w.parameters.image_stop = stop;
@@ -213,7 +214,7 @@ TEST(Replay, AKillDuringTheFirstImageLeavesNothing) {
   EXPECT_DOUBLE_EQ(OfKilling(w).lost_node_hours, 2 * 40 / 3600.0);
 }
 TEST(Replay, AFailureLeavesWhatTheNewestImageHas) {
-  EXPECT_DOUBLE_EQ(OfKilling(ProtectedAlone(0, {{500, 0}})).failure_node_hours, 2 * 8 / 3600.0);
+  EXPECT_DOUBLE_EQ(OfKilling(ProtectedAlone(0, {{250, 0}})).failure_node_hours, 2 * 10 / 3600.0);
 }
 TEST(Replay, AFailureDuringTheFirstImageLeavesNothing) {
   EXPECT_DOUBLE_EQ(OfKilling(ProtectedAlone(0, {{40, 0}})).failure_node_hours, 2 * 40 / 3600.0);
@@ -262,9 +263,11 @@ TEST(Replay, AProtectedJobEndsLaterByItsPageFaults) {
   EXPECT_GT(m.span, 1001);
   EXPECT_NEAR(m.fault_node_hours, 2 * (m.span - 1000) / 3600, 1e-9);
 }
-// Five whole ones and 19 others.
+// Of 250 s it has a whole image and five others: at 36, 84, 123, 162, 201 and 240.
 TEST(Replay, BytesOfImagesAreCounted) {
-  EXPECT_NEAR(OfKilling(ProtectedAlone(0)).bytes_written, 2 * 10e9 * (5 + 1.9), 1);
+  Workload w = ProtectedAlone(0);
+  w.jobs[0].trace.runtime = 250;
+  EXPECT_NEAR(OfKilling(w).bytes_written, 2 * 10e9 * (1 + 5 * 0.1), 1);
 }
 TEST(Replay, OthersHaveTheBandwidthThatImagesLeave) {
   Workload w = Protected(0);
@@ -292,8 +295,10 @@ TEST(Replay, AFailureLeavesTheNewestCopy) {
   }
 }
 TEST(Replay, BytesOfCopiesAreCounted) {
-  const Workload w = ProtectedAlone(0);
-  EXPECT_NEAR(Measure(w, "ours", Replay(w, OnDisks())).bytes_copied, 2 * 10e9 * (1 + 23 * 0.28), 1);
+  Workload w = ProtectedAlone(0);
+  w.jobs[0].trace.runtime = 250;
+  EXPECT_NEAR(Measure(w, "ours", Replay(w, OnDisks())).bytes_copied,
+              2 * 10e9 * (1 + 5 * RowOf(0.1).MeanShare()), 1);
 }
 
 // The batch job, on nodes 2 and 3, makes way at 88 for a request that has these from 98 to 148. The other two

@@ -104,6 +104,15 @@ class Sim(unittest.TestCase):
         self.assertEqual(whole["drawn"]["tracked"], "none: each image is whole")
         self.assertGreater(whole["strategies"][0]["stop_node_hours"], built["strategies"][0]["stop_node_hours"])
         self.assertAlmostEqual(whole["strategies"][0]["fault_node_hours"], 0)
+        self.assertEqual(whole["drawn"]["image_mean_share"], 1)
+
+    def test_images_have_least_if_the_same_pages_are_written(self):
+        args = ("--strategies", "siding-protected", "--written-share", "0.2", "--node-bandwidth", "1e8")
+        anywhere, same = self.protect(*args), self.protect(*args, "--same-pages")
+        self.assertEqual([result["drawn"]["same_pages"] for result in (anywhere, same)], [False, True])
+        self.assertAlmostEqual(same["drawn"]["image_mean_share"], 0.2)
+        self.assertGreater(anywhere["drawn"]["image_mean_share"], 0.3)
+        self.assertLess(same["strategies"][0]["checkpoint_interval_mean"], anywhere["strategies"][0]["checkpoint_interval_mean"])
 
     def test_all_strategies_may_be_protected(self):
         for strategy in self.protect("--protect")["strategies"]:

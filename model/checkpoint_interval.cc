@@ -26,9 +26,9 @@ ChosenInterval ChooseInterval(const IntervalTerms& terms) {
     const auto at_least = [&](double seconds, Bound bound) {
       if (with_period(seconds) > chosen.interval) chosen = {with_period(seconds), bound};
     };
-    if (terms.most_stopped > 0) at_least(ToSeconds(cost.stop) / terms.most_stopped, Bound::kStop);
+    if (terms.most_stopped > 0) at_least(ToSeconds(cost.stop_due) / terms.most_stopped, Bound::kStop);
     if (terms.bytes_per_second > 0)
-      at_least(static_cast<double>(cost.written.value) / terms.bytes_per_second, Bound::kBandwidth);
+      at_least(static_cast<double>(cost.written_due.value) / terms.bytes_per_second, Bound::kBandwidth);
   }
   if (terms.mean_time_to_failure) {
     // The job runs on while the image is written.
@@ -40,6 +40,13 @@ ChosenInterval ChooseInterval(const IntervalTerms& terms) {
   const auto least = std::max<Duration>(std::chrono::seconds(1), cost.takes);
   if (chosen.interval < least) chosen = {least, Bound::kTime};
   return chosen;
+}
+
+Duration LongestInterval(IntervalTerms terms) {
+  ExpectedCost& cost = terms.cost;
+  cost.stop_due = std::max(cost.stop_due, cost.stop);
+  cost.written_due = std::max(cost.written_due, cost.written);
+  return ChooseInterval(terms).interval;
 }
 
 }  // namespace siding

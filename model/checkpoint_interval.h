@@ -39,4 +39,8 @@ struct ChosenInterval {
 // counts. No less than a second, or than a checkpoint takes.
 ChosenInterval ChooseInterval(const IntervalTerms& terms);
 
+// What a promise may say: that interval, and each that follows while images cost no more than the mean of the
+// last ones.
+Duration LongestInterval(IntervalTerms terms);
+
 }  // namespace siding

@@ -36,7 +36,12 @@ TEST(CheckpointInterval, IsTheMeanTimeIfFailuresComeFasterThanCheckpoints) {
 // An image of 40 MB every time, which stops its job for 50 ms and counts after 2 s.
 IntervalTerms Terms() {
   IntervalTerms terms;
-  terms.cost = {.stop = 50ms, .written = Bytes{40'000'000}, .takes = 2s, .longest = 2s};
+  terms.cost = {.stop = 50ms,
+                .written = Bytes{40'000'000},
+                .takes = 2s,
+                .longest = 2s,
+                .stop_due = 50ms,
+                .written_due = Bytes{40'000'000}};
   return terms;
 }
 
@@ -88,7 +93,7 @@ TEST(ChooseInterval, IsNoLessThanASecond) {
 
 TEST(ChooseInterval, ItStandsStillForNoLongerThanItMay) {
   IntervalTerms terms = Terms();
-  terms.cost.stop = 2s;
+  terms.cost.stop = terms.cost.stop_due = 2s;
   terms.most_lost = 10s;
   terms.most_stopped = 0.05;  // 2 s of 40, in which one is written for 2 s
   EXPECT_EQ(ChooseInterval(terms), (ChosenInterval{38s, ChosenInterval::Bound::kStop}));
@@ -96,7 +101,7 @@ TEST(ChooseInterval, ItStandsStillForNoLongerThanItMay) {
 
 TEST(ChooseInterval, WhereFailuresAreFrequentItMayStandStillForLonger) {
   IntervalTerms terms = Terms();
-  terms.cost.stop = 2s;
+  terms.cost.stop = terms.cost.stop_due = 2s;
   terms.most_lost = 10s;
   terms.most_stopped = 0.05;
   terms.mean_time_to_failure = 100s;
@@ -116,6 +121,27 @@ TEST(ChooseInterval, NoMoreIsWrittenThanMayBe) {
   terms.most_lost = 10s;
   terms.bytes_per_second = 1e6;  // an image every 40 s, the 2 s included that one takes
   EXPECT_EQ(ChooseInterval(terms), (ChosenInterval{38s, ChosenInterval::Bound::kBandwidth}));
+}
+
+// An image of 400 MB is behind it, and a tenth of that is to be made up for before the next.
+TEST(ChooseInterval, WhatIsDueDecidesWhenTheNextOneComes) {
+  IntervalTerms terms = Terms();
+  terms.cost.written = Bytes{400'000'000};
+  terms.most_lost = 10s;
+  terms.bytes_per_second = 1e6;
+  EXPECT_EQ(ChooseInterval(terms).interval, 38s);
+  EXPECT_EQ(LongestInterval(terms), 398s) << "for the one after it may be as large";
+  terms.cost.stop = 20s;
+  terms.most_stopped = 0.01;
+  EXPECT_EQ(LongestInterval(terms), 1998s);
+}
+
+TEST(LongestInterval, IsNoShorterThanTheNext) {
+  IntervalTerms terms = Terms();
+  terms.cost.written = Bytes{30'000'000};
+  terms.most_lost = 10s;
+  terms.bytes_per_second = 1e6;
+  EXPECT_EQ(LongestInterval(terms), ChooseInterval(terms).interval);
 }
 
 }  // namespace

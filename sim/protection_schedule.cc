@@ -30,7 +30,8 @@ class Images {
   CheckpointCost Cost(int image) const {
     return {.stop = FromSeconds(Stop(image)),
             .takes = FromSeconds(Takes(image)),
-            .written = siding::Bytes{static_cast<int64_t>(job_.trace.nodes * Bytes(image))}};
+            .written = siding::Bytes{static_cast<int64_t>(job_.trace.nodes * Bytes(image))},
+            .ran_on = RunsOn()};
   }
   double Bytes(int image) const { return row_.Share(image) * job_.bytes; }
   double Writing(int image, double speed) const {
@@ -124,7 +125,7 @@ ProtectionSchedule::ProtectionSchedule(const Job& job, const Policy& policy, con
     // Not more than half of the time: what writes so much takes its time as well.
     const double following = ToSeconds(ChooseInterval(terms).interval);
     next.faults = std::min(costs.Faults(k), 0.5 * (next.takes - next.stop + following));
-    next.most_lost = following + 3 * ToSeconds(terms.cost.longest);
+    next.most_lost = ToSeconds(LongestInterval(terms)) + 3 * ToSeconds(terms.cost.longest);
     images_.push_back(next);
   }
   end_ = next;

@@ -108,6 +108,50 @@ TEST(ProtectionSchedule, TheSecondFollowsFromWhatTheFirstHasCost) {
   EXPECT_EQ(schedule.Durable(214.9), 102);
   EXPECT_EQ(schedule.Durable(215.1), 102 + 102);
 }
+// A whole image every 10,000 s is what the bandwidth allows. The first two are made up for in ten parts.
+World WithLittleBandwidth() {
+  World world;
+  world.policy.checkpoint_bandwidth = 0.001;
+  return world;
+}
+TEST(ProtectionSchedule, TheSecondWaitsForATenthOfTheFirst) {
+  const ProtectionSchedule schedule = WithLittleBandwidth().Schedule();
+  EXPECT_NEAR(schedule.Written(102 + 999.9), kBytes, 1);
+  EXPECT_NEAR(schedule.Written(102 + 1000.1), 1.1 * kBytes, 1);
+}
+TEST(ProtectionSchedule, TheThirdWaitsForATenthOfBoth) {
+  const ProtectionSchedule schedule = WithLittleBandwidth().Schedule();
+  // The third takes 2 s, and 6 were expected.
+  const double third = 102 + 1000 + 1100, fourth = third + 1100 + 8000 * RowOf(0.1).Share(2) - (6 - 2);
+  EXPECT_NEAR(schedule.Written(third - 0.1), 1.1 * kBytes, 1);
+  EXPECT_NEAR(schedule.Written(third + 0.1), (1.1 + RowOf(0.1).Share(2)) * kBytes, 1);
+  EXPECT_NEAR(schedule.Written(fourth - 0.1), schedule.Written(third + 0.1), 1);
+  EXPECT_GT(schedule.Written(fourth + 0.1), schedule.Written(third + 0.1));
+}
+TEST(ProtectionSchedule, StopsAreMadeUpForAsBytesAre) {
+  World world;
+  world.policy.checkpoint_stops = 0.001;
+  const ProtectionSchedule schedule = world.Schedule();
+  const double second = 102 + 500, third = second + 1000, fourth = third + 1800 - (6 - 2);
+  EXPECT_NEAR(schedule.Stopped(second), 5, 1e-6);
+  EXPECT_NEAR(schedule.Stopped(second + 0.1), 5.1, 1e-6);
+  EXPECT_NEAR(schedule.Stopped(third), 10, 1e-6);
+  EXPECT_NEAR(schedule.Stopped(third + 0.1), 10.1, 1e-6);
+  EXPECT_NEAR(schedule.Stopped(fourth), 11, 1e-6);
+  EXPECT_NEAR(schedule.Stopped(fourth + 0.1), 11.1, 1e-6);
+}
+// That the second comes soon says nothing of those behind it.
+TEST(ProtectionSchedule, APromiseCountsWithImagesLikeTheFirst) {
+  const ProtectionSchedule schedule = WithLittleBandwidth().Schedule();
+  EXPECT_NEAR(schedule.MostLost(200), 10000 + 2 * 15, 1e-6);
+}
+TEST(ProtectionSchedule, OneThatStandsStillMakesUpForEachBeforeTheNext) {
+  World world = WithLittleBandwidth();
+  world.p.whole_images = true;
+  const ProtectionSchedule schedule = world.Schedule();
+  EXPECT_EQ(schedule.Written(102 + 9999), kBytes);
+  EXPECT_EQ(schedule.Written(102 + 10001), 2 * kBytes);
+}
 TEST(ProtectionSchedule, TheFirstTwoStopTheJobAsCriuDoes) {
   const ProtectionSchedule schedule = World().Schedule();
   EXPECT_EQ(schedule.Stopped(102), 0);

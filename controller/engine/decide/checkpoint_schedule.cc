@@ -41,7 +41,7 @@ std::optional<CheckpointSchedule::Schedule> CheckpointSchedule::Of(const JobReco
   if (!HasOne(job)) return std::nullopt;
   const bool by_image = ByImage(job);
   if (!by_image && !SavesItselfAndRunsOn(job)) return std::nullopt;
-  Schedule schedule{{job.spec.checkpoint_interval}, {}};
+  Schedule schedule{.every = {job.spec.checkpoint_interval}};
   IntervalTerms terms;
   if (const auto cost = CostOf(job)) {
     terms.cost = schedule.cost = *cost;
@@ -56,8 +56,11 @@ std::optional<CheckpointSchedule::Schedule> CheckpointSchedule::Of(const JobReco
     }
     const ChosenInterval chosen = ChooseInterval(terms);
     const Duration own = job.spec.checkpoint_interval;
-    if (chosen.interval > Duration(0) && (own == Duration(0) || chosen.interval < own))
+    if (chosen.interval > Duration(0) && (own == Duration(0) || chosen.interval < own)) {
       schedule.every = chosen;
+      schedule.at_most = LongestInterval(terms);
+      if (own > Duration(0)) schedule.at_most = std::min(schedule.at_most, own);
+    }
   }
   if (schedule.every.interval == Duration(0)) return std::nullopt;
   // What fails stops the job for nothing.
@@ -66,6 +69,7 @@ std::optional<CheckpointSchedule::Schedule> CheckpointSchedule::Of(const JobReco
       std::min(interval, kMostPutOff) * (1 << std::min(job.checkpoint_failures, kMostDoublings));
   if (std::min(put_off, kMostPutOff) > interval)
     schedule.every = {std::min(put_off, kMostPutOff), ChosenInterval::Bound::kFailures};
+  schedule.at_most = std::max(schedule.at_most, schedule.every.interval);
   return schedule;
 }
 
@@ -75,7 +79,7 @@ Duration CheckpointSchedule::MostLost(const JobRecord& job) const {
   const std::optional<Schedule> schedule = Of(job);
   if (!schedule) return Duration(0);
   // Until the first of two images counts, and the second is due; none is begun shortly before a plan ends it.
-  const Duration most = schedule->every.interval + 3 * schedule->cost.longest + kLate + late_;
+  const Duration most = schedule->at_most + 3 * schedule->cost.longest + kLate + late_;
   return clock_.Now() - job.durable_at > most ? Duration(0) : most;
 }
 
@@ -108,7 +112,13 @@ std::optional<ExpectedCost> CheckpointSchedule::CostOf(const JobRecord& job) con
   if (const auto learned = Expected(job.checkpoint_costs, tier)) return learned;
   const Duration takes = cluster_.TimeToDump(job, tier);
   if (takes == Duration(0)) return std::nullopt;
-  return ExpectedCost{.stop = takes, .written = cluster_.ImageOf(job), .takes = takes, .longest = takes};
+  const Bytes image = cluster_.ImageOf(job);
+  return ExpectedCost{.stop = takes,
+                      .written = image,
+                      .takes = takes,
+                      .longest = takes,
+                      .stop_due = takes,
+                      .written_due = image};
 }
 
 double CheckpointSchedule::BandwidthFor(const JobRecord& job, Tier tier) const {

@@ -26,7 +26,8 @@ class CheckpointSchedule {
   bool ByImage(const JobRecord& job) const;
   struct Schedule {
     ChosenInterval every;
-    ExpectedCost cost;  // of the next one; all 0: not known
+    Duration at_most{0};  // `every`, and those that follow, if images cost no more than so far
+    ExpectedCost cost;    // of the next one; all 0: not known
   };
   // None: there are none.
   std::optional<Schedule> Of(const JobRecord& job) const;

@@ -568,7 +568,8 @@ class Applier {
                                              image.stopped > Duration(0) ? image.stopped : image.took);
     const Bytes written = image.new_bytes > Bytes{} ? image.new_bytes : image.bytes;
     job.checkpoint_failures = 0;
-    Learn(job.checkpoint_costs, {image.tier, stop, std::max(image.took, stop), written});
+    Learn(job.checkpoint_costs,
+          {image.tier, stop, std::max(image.took, stop), written, image.stopped > Duration(0)});
   }
 
   // The program wrote it after it was told to, so it holds at least what was done by then.

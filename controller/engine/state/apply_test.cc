@@ -98,7 +98,7 @@ class LearnTest : public ApplyTest {
 TEST_F(LearnTest, WhatAnImageCostIsRemembered) {
   MakeImage("1.1", 50ms);
   ASSERT_EQ(job().checkpoint_costs.size(), 1u);
-  EXPECT_EQ(job().checkpoint_costs[0], (CheckpointCost{Tier::kShared, 50ms, 4s, Bytes{10}}));
+  EXPECT_EQ(job().checkpoint_costs[0], (CheckpointCost{Tier::kShared, 50ms, 4s, Bytes{10}, /*ran_on=*/true}));
   EXPECT_EQ(state_.checkpoints.at(CheckpointId("1.1")).took, 4s);
 }
 
@@ -106,6 +106,7 @@ TEST_F(LearnTest, WhatAnImageCostIsRemembered) {
 TEST_F(LearnTest, AJobStandsStillAllTheTimeIfNothingIsSaid) {
   MakeImage("1.1");
   EXPECT_EQ(job().checkpoint_costs.at(0).stop, 4s);
+  EXPECT_FALSE(job().checkpoint_costs.at(0).ran_on);
 }
 
 TEST_F(LearnTest, ImagesThatAreGoneAreForgottenWithTheNextOne) {

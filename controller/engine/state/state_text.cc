@@ -61,7 +61,7 @@ void Add(std::string& text, const JobRecord& job) {
   line("failed checkpoints ", job.checkpoint_failures);
   for (const CheckpointCost& cost : job.checkpoint_costs)
     line("cost ", ToString(cost.tier), " ", cost.stop.count(), " ", cost.takes.count(), " ",
-         cost.written.value, " ", cost.learned_since);
+         cost.written.value, " ", cost.ran_on, " ", cost.learned_since);
   line("checkpoints ", IdsText(job.checkpoints), " ordered ", IdsText(job.ordered), " reason ", job.reason);
   line("current ", Text(job.current));
   if (job.beginning) line("beginning ", ToString(job.beginning->state), " ", Text(job.beginning->place));

@@ -17,7 +17,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "agent/checkpoint/dump.h"
-#include "agent/checkpoint/packet_tables.h"
+#include "agent/network/packet_tables.h"
 #include "agent/gpu/probe.h"
 #include "agent/node/context.h"
 #include "agent/node/image_copies.h"

@@ -1,4 +1,4 @@
-#include "agent/checkpoint/packet_tables.h"
+#include "agent/network/packet_tables.h"
 
 #include "gtest/gtest.h"
 

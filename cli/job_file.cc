@@ -106,6 +106,13 @@ absl::Status ParseFiles(const std::string& text, v1::JobSpec& spec) {
   return absl::OkStatus();
 }
 
+absl::Status ParseConnections(const std::string& text, v1::JobSpec& spec) {
+  if (text != "keep" && text != "as-is")
+    return absl::InvalidArgumentError(absl::StrCat("'", text, "': expected keep or as-is"));
+  spec.set_keep_connections(text == "keep");
+  return absl::OkStatus();
+}
+
 absl::Status ParseOnNodeFailure(const std::string& text, v1::JobSpec& spec) {
   SIDING_ASSIGN_OR_RETURN(const OnNodeFailure parsed, siding::ParseOnNodeFailure(text));
   spec.set_on_node_failure(parsed == OnNodeFailure::kPark ? v1::PARK : v1::REQUEUE);
@@ -139,6 +146,7 @@ Fields JobFields(v1::JobSpec& spec, Time now) {
        })},
       {"checkpoint_interval",
        Parsed([&spec](const std::string& text) { return ParseCheckpointInterval(text, spec); })},
+      {"connections", Parsed([&spec](const std::string& text) { return ParseConnections(text, spec); })},
       {"files", Parsed([&spec](const std::string& text) { return ParseFiles(text, spec); })},
       {"on_node_failure",
        Parsed([&spec](const std::string& text) { return ParseOnNodeFailure(text, spec); })},

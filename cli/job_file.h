@@ -32,6 +32,7 @@ absl::Status ParseStartBy(const std::string& text, Time now, v1::JobSpec& spec);
 absl::Status ParseCheckpointInterval(const std::string& text, v1::JobSpec& spec);
 // "exact" or "append".
 absl::Status ParseFiles(const std::string& text, v1::JobSpec& spec);
+absl::Status ParseConnections(const std::string& text, v1::JobSpec& spec);
 // "requeue" or "park".
 absl::Status ParseOnNodeFailure(const std::string& text, v1::JobSpec& spec);
 // Splits at blanks, with '…' and "…" kept together, as a shell would.

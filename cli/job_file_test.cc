@@ -18,7 +18,8 @@ TEST(JobFile, ReadsEveryField) {
   v1::JobSpec spec;
   const absl::Status status = ParseJobFile(
       "name: heat\nnodes: 2\nslots: 4\nmemory: 2GiB\ngpus: 1\npriority: -5\nmax_preemptions: 3\nworkdir: /w\n"
-      "output: /o/%j\nkill_grace: 5s\nnotice: 15s\non_node_failure: park\nfiles: append\ngpu_collectives: "
+      "output: /o/%j\nkill_grace: 5s\nnotice: 15s\non_node_failure: park\nfiles: append\nconnections: "
+      "keep\ngpu_collectives: "
       "drainable\nallow_io_uring: "
       "true\ncheckpoint_interval: 10m\npreemptible: [suspend, "
       "app]\nenv: {A: b}\n"
@@ -41,6 +42,7 @@ TEST(JobFile, ReadsEveryField) {
   EXPECT_EQ(spec.walltime_us(), 600000000);
   EXPECT_EQ(spec.notice_us(), 15000000);
   EXPECT_TRUE(spec.append_files());
+  EXPECT_TRUE(spec.keep_connections());
   EXPECT_EQ(spec.on_node_failure(), v1::PARK);
   EXPECT_EQ(spec.not_before_us(), 31000000);
   EXPECT_EQ(spec.gpu_collectives(), v1::DRAINABLE);

@@ -243,6 +243,11 @@ TEST_F(ProgramTest, TheCheckpointIntervalMayBeLeftToSiding) {
   EXPECT_TRUE(service_.submitted.append_files());
   EXPECT_EQ(Run({"submit", "--files=any", "--", "x"}), 2);
   EXPECT_THAT(err_, HasSubstr("--files: 'any': expected exact or append"));
+  EXPECT_FALSE(service_.submitted.keep_connections());
+  EXPECT_EQ(Run({"submit", "--connections=keep", "--", "x"}), 0);
+  EXPECT_TRUE(service_.submitted.keep_connections());
+  EXPECT_EQ(Run({"submit", "--connections=all", "--", "x"}), 2);
+  EXPECT_THAT(err_, HasSubstr("--connections: 'all': expected keep or as-is"));
   EXPECT_EQ(Run({"submit", "--checkpoint-interval", "often", "--", "x"}), 2);
   EXPECT_THAT(err_, HasSubstr("--checkpoint-interval: 'often': expected a duration such as 30m, or auto"));
 }

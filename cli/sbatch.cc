@@ -39,6 +39,8 @@ absl::Status CheckHasCounterpart(const v1::JobSpec& job) {
                          "it cannot be 'earliest': expected a time, such as 'sidingctl plan' finds");
   if (job.auto_checkpoint_interval())
     return NotUnderSlurm("checkpoint_interval", "it cannot be 'auto': expected a duration such as 30m");
+  if (job.keep_connections())
+    return NotUnderSlurm("connections", "they are kept of jobs that siding starts itself");
   if (!job.app().marker().empty())
     return NotUnderSlurm("app_marker", "a program that saves itself there ends when it has");
   if (!job.app().restart_command().empty())

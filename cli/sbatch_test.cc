@@ -180,6 +180,7 @@ TEST(Sbatch, WhatHasNoCounterpartIsNamed) {
   EXPECT_THAT(refusal([](v1::JobSpec& job) { (*job.mutable_labels())["team"] = "x"; }),
               StartsWith("label team: "));
   EXPECT_THAT(refusal([](v1::JobSpec& job) { job.set_output("/w/a\\b"); }), StartsWith("output: "));
+  EXPECT_THAT(refusal([](v1::JobSpec& job) { job.set_keep_connections(true); }), StartsWith("connections: "));
 }
 
 }  // namespace

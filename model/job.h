@@ -134,7 +134,8 @@ struct JobSpec {
   bool allow_io_uring = false;            // else it is kept from it if it may be checkpointed
   Duration checkpoint_interval{0};        // 0: only when preempted, or as the policy asks
   bool auto_checkpoint_interval = false;  // instead: by what an image costs and how often nodes fail
-  bool append_files = false;  // files that were open for appending may have been rotated at a restore
+  bool keep_connections = false;  // its ranks have a network of their own; connections in it are checkpointed
+  bool append_files = false;      // files that were open for appending may have been rotated at a restore
   std::optional<int> max_preemptions;
   OnNodeFailure on_node_failure = OnNodeFailure::kUnsaid;
   std::string cluster_manager;                // that starts its tasks; empty: siding does

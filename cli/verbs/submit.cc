@@ -28,7 +28,7 @@ struct SubmitFlags {
   std::optional<int> max_preemptions;
   bool not_preemptible = false, wait = false, all_kept = false;
   std::vector<std::string> env, labels, command;
-  std::string walltime, hold, not_before, gpu_collectives, files, on_node_failure;
+  std::string walltime, hold, not_before, gpu_collectives, files, connections, on_node_failure;
   bool allow_io_uring = false;
 };
 
@@ -98,6 +98,10 @@ absl::Status SetPreemption(const SubmitFlags& flags, bool from_file, v1::JobSpec
   if (!flags.files.empty()) {
     const absl::Status status = ParseFiles(flags.files, spec);
     if (!status.ok()) return Annotate(status, "--files");
+  }
+  if (!flags.connections.empty()) {
+    const absl::Status status = ParseConnections(flags.connections, spec);
+    if (!status.ok()) return Annotate(status, "--connections");
   }
   if (!flags.on_node_failure.empty()) {
     const absl::Status status = ParseOnNodeFailure(flags.on_node_failure, spec);
@@ -199,6 +203,10 @@ void AddFlags(CLI::App& verb, SubmitFlags& f) {
       "--files", f.files,
       "at a restore, a file that it was appending to: exact, it must be as it was; append, it may have "
       "been rotated or truncated; default exact");
+  verb.add_option("--connections", f.connections,
+                  "keep: its nodes get a network of their own, and connections in it survive a checkpoint; "
+                  "as-is: it uses "
+                  "the nodes' network; default as-is");
   verb.add_option("--max-preemptions", f.max_preemptions, "how often it may be preempted")
       ->check(CLI::Range(0, 1'000'000));
   verb.add_option(

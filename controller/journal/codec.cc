@@ -163,7 +163,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobSpec, name, kind, uid, gid, u
                                                 kill_grace, checkpoint_interval, auto_checkpoint_interval,
                                                 max_preemptions, labels, start_by, not_before, hold,
                                                 cluster_manager, notice, gpu_collectives, allow_io_uring,
-                                                append_files, walltime, on_node_failure)
+                                                append_files, keep_connections, walltime, on_node_failure)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(PlanStep, job, method, tier, nodes, begin, early,
                                                 predicted_release, bytes, loss_node_seconds, reason,
                                                 through_ram, target)

@@ -40,6 +40,7 @@ JobSpec FullSpec() {
   spec.gpu_collectives = GpuCollectives::kDrainable;
   spec.allow_io_uring = true;
   spec.append_files = true;
+  spec.keep_connections = true;
   spec.on_node_failure = OnNodeFailure::kPark;
   spec.checkpoint_interval = 60s;
   spec.auto_checkpoint_interval = true;

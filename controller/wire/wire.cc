@@ -133,6 +133,7 @@ v1::JobSpec ToProto(const JobSpec& spec) {
   out.set_gpu_collectives(static_cast<v1::GpuCollectives>(spec.gpu_collectives));
   out.set_allow_io_uring(spec.allow_io_uring);
   out.set_append_files(spec.append_files);
+  out.set_keep_connections(spec.keep_connections);
   out.set_on_node_failure(static_cast<v1::OnNodeFailure>(spec.on_node_failure));
   out.set_checkpoint_interval_us(spec.checkpoint_interval.count());
   out.set_auto_checkpoint_interval(spec.auto_checkpoint_interval);
@@ -284,6 +285,9 @@ absl::StatusOr<JobSpec> FieldsOf(const v1::JobSpec& spec) {
   out.gpu_collectives = static_cast<GpuCollectives>(spec.gpu_collectives());
   out.allow_io_uring = spec.allow_io_uring();
   out.append_files = spec.append_files();
+  out.keep_connections = spec.keep_connections();
+  if (out.keep_connections && spec.nodes() > kMostKeptRanks)
+    return BadField("nodes", absl::StrCat("at most ", kMostKeptRanks, " with connections that are kept"));
   if (!v1::OnNodeFailure_IsValid(spec.on_node_failure())) {
     return BadField("on_node_failure",
                     absl::StrCat("requeue or park, got number ", static_cast<int>(spec.on_node_failure())));

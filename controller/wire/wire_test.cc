@@ -65,6 +65,7 @@ TEST(Wire, AJobSpecComesBackAsItWent) {
   spec.set_gpu_collectives(v1::DRAINABLE);
   spec.set_allow_io_uring(true);
   spec.set_append_files(true);
+  spec.set_keep_connections(true);
   spec.set_on_node_failure(v1::PARK);
   (*spec.mutable_labels())["qos"] = "low";
   (*spec.mutable_env())["A"] = "b";

@@ -10,6 +10,7 @@
 
 #include "agent/link/link.h"
 #include "agent/link/seen_epoch.h"
+#include "agent/network/gang_address.h"
 #include "agent/node/local_task_host.h"
 #include "agent/slurm/listener.h"
 #include "common/fault.h"
@@ -57,6 +58,7 @@ int Check(const TaskHostOptions& options) {
   for (const v1::Gpu& gpu : hello.gpus()) std::cout << "GPU: " << gpu.name() << ", " << gpu.uuid() << "\n";
   if (!hello.gpu_problem().empty()) std::cout << "GPUs: " << hello.gpu_problem() << "\n";
   if (!hello.fence_problem().empty()) std::cout << "fence: " << hello.fence_problem() << "\n";
+  if (!hello.no_network().empty()) std::cout << "connections: not kept, " << hello.no_network() << "\n";
   if (hello.criu_problem().empty()) {
     std::cout << "criu: " << hello.criu() << "\n";
     return 0;
@@ -154,6 +156,13 @@ int Main(int argc, char** argv) {
       "where siding-runc says that it makes a container, such as /run/siding/pods.sock: this node's pods "
       "can be frozen and saved; default: none");
   app.add_option("--runc", options.runc, "with --pods-socket: the program; default: that in PATH");
+  app.add_option("--gang-address", options.gang_address,
+                 "address of this node at which the networks of jobs that keep their connections are reached "
+                 "from other nodes; default: that from which this node reaches the controller");
+  app.add_option("--gang-port", options.gang_port,
+                 "UDP port of these networks (VXLAN), the same on all nodes")
+      ->check(CLI::Range(1, 65535))
+      ->capture_default_str();
   app.add_option("--scrub-interval", scrub_interval,
                  "how often to read back the checkpoints that this node made, such as 1d; off: never")
       ->capture_default_str();
@@ -231,7 +240,12 @@ int Main(int argc, char** argv) {
   if (!seen_epoch.ok()) return fail(seen_epoch.status());
   link_options->accept = [&seen_epoch](int64_t epoch) { return seen_epoch->Accept(epoch); };
 
+  if (!options.gang_address.empty()) {
+    const auto address = ParseIp(options.gang_address);
+    if (!address.ok()) return fail(Annotate(address.status(), "--gang-address"));
+  }
   options.certificate = tls.certificate;
+  options.gang_towards = controllers;
   const sigset_t stop_signals = BlockStopSignals();
 
   Link link(std::move(*link_options));

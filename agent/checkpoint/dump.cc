@@ -51,6 +51,7 @@ constexpr Duration kCopyAgainAfter = std::chrono::seconds(1);
 constexpr Duration kConnectionsAreKnown = std::chrono::seconds(2);
 // A rank stands still for others for so long, or as long as it is expected to take to write all of it.
 constexpr Duration kMostStill = std::chrono::seconds(30);
+constexpr Duration kMostStillToLeave = std::chrono::hours(1);
 // Before the next try, where what stood in the way passes by itself: a server that is busy accepts what waits
 // for it as soon as it runs again.
 constexpr Duration kPauses[] = {std::chrono::milliseconds(100), std::chrono::milliseconds(200),
@@ -121,7 +122,9 @@ class DumpOnce {
   absl::Status Capture(const StillHeld& held);
   absl::Status CaptureTracked(const StillHeld& held);
   absl::Status AwaitStop(const StillHeld& running, const std::function<bool()>& stop);
+  absl::Status AwaitOthers(DumpBarrier barrier, const std::string& what, const StillHeld& held);
   absl::Status AwaitRunOn(const StillHeld& held);
+  absl::Status HoldPackets(const StillHeld& held);
   bool IsCalledOff() const { return !observer_.WhyStopped().ok(); }
   Steady::time_point PartOfWhatIsLeft(int part) const;
   SharingLimits Limits() const;
@@ -198,7 +201,8 @@ CriuDump DumpOnce::ForCriu() {
   dump.cgroup = plan_.cgroup;
   dump.hold = plan_.hold;
   dump.keep_running = plan_.keep_running;
-  dump.skip_network_lock = ConnectionsStayInside(plan_.init);
+  dump.own_network = plan_.packets != nullptr;
+  dump.skip_network_lock = dump.own_network || ConnectionsStayInside(plan_.init);
   dump.user = plan_.user;
   dump.abandon = &abandon_;
   if (tracked_) {
@@ -217,10 +221,12 @@ CriuDump DumpOnce::ForCriu() {
   // What comes later comes from outside, to a job that is away, as after the dump. They may read it at the
   // next try.
   const auto asked = Steady::now();
-  dump.on_stopped = [this, asked, stays_inside = dump.skip_network_lock] {
+  dump.on_stopped = [this, asked,
+                     stays_inside = dump.skip_network_lock](const StillHeld& held) -> absl::Status {
     stopped_ = Steady::now();
     const std::string queued = FindQueued(plan_.init);
     if (!queued.empty()) return PassingError(queued);
+    if (plan_.packets != nullptr) return HoldPackets(held);
     // It takes a while to ask that, and is not asked again unless the processes have run for long since.
     const bool is_old = Steady::now() - asked > kConnectionsAreKnown;
     return is_old && stays_inside && !ConnectionsStayInside(plan_.init)
@@ -256,16 +262,30 @@ absl::Status DumpOnce::AwaitStop(const StillHeld& running, const std::function<b
 absl::Status DumpOnce::AwaitRunOn(const StillHeld& held) {
   if (!plan_.together) return absl::OkStatus();
   others_may_run_ = true;
-  SIDING_RETURN_IF_ERROR(observer_.OnBarrier(DumpBarrier::kRunOn));
-  const auto until = PartOfWhatIsLeft(3);
-  Steady::duration most = kMostStill;
+  return AwaitOthers(DumpBarrier::kRunOn, "captured", held);
+}
+
+absl::Status DumpOnce::HoldPackets(const StillHeld& held) {
+  if (plan_.holds_together) {
+    // A kernel goes on to send what is queued, and peers that have come to the barrier hold packets soon.
+    plan_.packets->Drain();
+    SIDING_RETURN_IF_ERROR(AwaitOthers(DumpBarrier::kHold, "stopped", held));
+  }
+  return plan_.packets->Hold();
+}
+
+// The processes are stopped.
+absl::Status DumpOnce::AwaitOthers(DumpBarrier barrier, const std::string& what, const StillHeld& held) {
+  SIDING_RETURN_IF_ERROR(observer_.OnBarrier(barrier));
+  // One that leaves stands still for no longer than it would without them.
+  const auto until = PartOfWhatIsLeft(plan_.keep_running ? 3 : 2);
+  Steady::duration most = plan_.keep_running ? kMostStill : kMostStillToLeave;
   if (until != Steady::time_point::max()) most = std::max(most, until - Steady::now());
-  SIDING_ASSIGN_OR_RETURN(
-      const bool all,
-      observer_.MayPass(DumpBarrier::kRunOn, std::chrono::duration_cast<Duration>(most), held));
+  SIDING_ASSIGN_OR_RETURN(const bool all,
+                          observer_.MayPass(barrier, std::chrono::duration_cast<Duration>(most), held));
   return all ? absl::OkStatus()
              : absl::DeadlineExceededError(
-                   absl::StrCat("its other ranks could not be captured within ",
+                   absl::StrCat("its other ranks could not be ", what, " within ",
                                 FormatDuration(std::chrono::duration_cast<Duration>(most))));
 }
 
@@ -294,7 +314,7 @@ absl::Status DumpOnce::Capture(const StillHeld& held) {
       shared_, SaveSharedMemory(plan_.init, plan_.account, plan_.shared_mark, draft_->path(), abandon_));
   SIDING_RETURN_IF_ERROR(
       FaultAtCriu<"agent.dump.shared: the task's shared memory is in the image, which is not sealed">());
-  FileIds in_image;
+  FileIds in_image = FilesInOwnSharedMemory(plan_.init);
   for (const SharedMemoryFile& file : shared_) in_image.insert(file.id);
   FileContents none;
   SIDING_ASSIGN_OR_RETURN(const auto files,
@@ -377,6 +397,8 @@ void DumpOnce::LetGo() {
   MutexLock lock(capturing_);
   pollfd ended{init_.get(), POLLIN, 0};
   if (poll(&ended, 1, 0) == 0) repaired_ += EndRepair(plan_.init);
+  // An image that is to count has what its peers send now in none.
+  if (plan_.packets != nullptr && (!committing_ || plan_.keep_running)) plan_.packets->LetGo();
   EndHold(plan_.hold);
 }
 
@@ -393,9 +415,13 @@ absl::Status DumpOnce::Run() {
     // Without the mark of what passes by itself: it is not tried again.
     if (others_may_run_ && !status.ok()) status = absl::Status(status.code(), status.message());
     FaultHere<"agent.dump.over: criu has ended">();
+    if (!committed_) committing_ = false;
     if (!status.ok() && (!committed_ || plan_.keep_running)) LetGo();
-    if (status.ok() && plan_.finish_behind) {
+    if (status.ok() && plan_.keep_running) {
       EndHold(plan_.hold);  // criu only warns where it could not
+      if (plan_.packets != nullptr) plan_.packets->LetGo();
+    }
+    if (status.ok() && plan_.finish_behind) {
       const auto stopped = std::chrono::duration_cast<Duration>(Steady::now() - stopped_);
       observer_.OnRunsOn(tracked_ ? std::max(stopped, tracked_->stopped()) : stopped);
       status = FaultAt<"agent.dump.behind: the task runs again, its image is not sealed">();

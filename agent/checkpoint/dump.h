@@ -34,6 +34,20 @@ inline constexpr char kMetadataCluster[] = "cluster";       // ProgramNames::clu
 inline constexpr char kMetadataNeedsOurs[] = "needs_ours";
 inline constexpr char kMetadataGpu[] = "gpu";  // GpuRecord, see agent/task/task_record.proto
 
+// Keeps packets from a task that has a network of its own. Called from the dumping thread, and when CRIU has
+// ended from another.
+class PacketHold {
+ public:
+  virtual ~PacketHold() = default;
+  // All of its own are stopped: waits a moment for what has been sent to arrive. Others may run.
+  virtual void Drain() = 0;
+  // All processes are stopped, those of ranks that are dumped with it, too, and none of their connections has
+  // been touched. What has been sent arrives first; what cannot, and would be in no image, is an error.
+  virtual absl::Status Hold() = 0;
+  // CRIU has let go of them. Also if they were not held.
+  virtual void LetGo() = 0;
+};
+
 struct DumpPlan {
   ImageKey key;
   pid_t init = 0;
@@ -42,7 +56,8 @@ struct DumpPlan {
   // That CRIU joins; may be empty. It must not be ended together with the agent: CRIU has to undo what it
   // has begun, otherwise processes may die.
   std::string cgroup;
-  std::string hold;  // see CriuDump
+  std::string hold;               // see CriuDump
+  PacketHold* packets = nullptr;  // it has a network of its own; null: that of the node
   bool keep_running = false;
   // Needs keep_running: the processes run again as soon as all of the image is written, and it is synced
   // and committed beside them. A rank of several has to wait for the others: see `together`.
@@ -51,6 +66,8 @@ struct DumpPlan {
   // them. Once it has come to the last one it is not tried again: others may run on, and another image of it
   // would be of a later moment than theirs.
   bool together = false;
+  // With packets: it stops at a barrier before these are held, as others may be sending still.
+  bool holds_together = false;
   // With finish_behind: an image of the same task on that tier. Pages that it has may be shared. Only
   // behind: how long it takes depends on what has changed, and no deadline can count on that.
   std::optional<ImageKey> base;
@@ -69,8 +86,8 @@ struct DumpPlan {
   std::map<std::string, std::string> metadata;
 };
 
-// See DumpPlan::together.
-enum class DumpBarrier { kStop, kRunOn };
+// See DumpPlan::together, and holds_together.
+enum class DumpBarrier { kStop, kHold, kRunOn };
 
 // What the dump reports, and asks, while it runs. Called from the dumping thread, but OnProgress from
 // another.
@@ -91,8 +108,9 @@ class DumpObserver {
   virtual absl::Status OnWritten(const std::string& /*folder*/, const StillHeld& /*held*/) {
     return absl::OkStatus();
   }
-  // With `together`: it has come to this barrier. kStop: the processes run, and are about to be stopped;
-  // kRunOn: they are stopped, and nothing more is needed of them. An error: the others are not to know.
+  // It has come to this barrier. kStop: the processes run, and are about to be stopped;
+  // kHold: they are stopped; kRunOn: they are, and nothing more is needed of them. An error: the others are
+  // not to know.
   virtual absl::Status OnBarrier(DumpBarrier /*barrier*/) { return absl::OkStatus(); }
   // Blocks until all ranks have come to it; false: they have not in that time. An error: they will not.
   // `held` is not OK once CRIU has ended.

@@ -43,7 +43,7 @@ class FaultyCriu final : public Criu {
     if (dump.on_ready) SIDING_RETURN_IF_ERROR(dump.on_ready([] { return absl::OkStatus(); }));
     if (!when_ready.ok() && tries <= fails) return when_ready;
     when_stopped();
-    SIDING_RETURN_IF_ERROR(dump.on_stopped());
+    SIDING_RETURN_IF_ERROR(dump.on_stopped([] { return absl::OkStatus(); }));
     SIDING_RETURN_IF_ERROR(WriteFileAtomically(dump.image_folder + "/pages-1.img", "pages"));
     while_frozen();
     const absl::Status asked = post_dump([this] { return held; });
@@ -89,7 +89,9 @@ class Observer final : public DumpObserver {
   void OnProgress(Bytes) override {}
   absl::Status WhyStopped() const override { return stopped; }
   absl::Status OnBarrier(DumpBarrier barrier) override {
-    steps.push_back(barrier == DumpBarrier::kStop ? "stop" : "run on");
+    steps.push_back(barrier == DumpBarrier::kStop   ? "stop"
+                    : barrier == DumpBarrier::kHold ? "hold"
+                                                    : "run on");
     return absl::OkStatus();
   }
   std::chrono::steady_clock::time_point Limit() const override { return limit; }
@@ -469,6 +471,89 @@ TEST_F(TogetherTest, ButNotOnceTheyMayRunOn) {
   criu_.after = PassingError("a connection waits");
   EXPECT_FALSE(Run().ok());
   EXPECT_EQ(criu_.tries, 1);
+}
+
+// It has a network of its own.
+class PacketsTest : public RunDumpTest, protected PacketHold {
+ protected:
+  PacketsTest() { plan_.packets = this; }
+  void Drain() override { observer_.steps.push_back("drained"); }
+  absl::Status Hold() override {
+    observer_.steps.push_back("held");
+    return held_;
+  }
+  void LetGo() override { observer_.steps.push_back("let in"); }
+  auto Steps() const { return observer_.steps; }
+
+  absl::Status held_;
+};
+
+TEST_F(PacketsTest, AreKeptFromATaskUntilItRunsAgain) {
+  plan_.finish_behind = true;
+  criu_.when_stopped = [this] { observer_.steps.push_back("stopped"); };
+  ASSERT_TRUE(Run().ok());
+  EXPECT_THAT(Steps(),
+              ElementsAre("stopped", "held", "let in", "runs on", "prepared", "committing", "committed"));
+}
+
+TEST_F(PacketsTest, AreLetInAlsoWhenItStoodStillToTheEnd) {
+  ASSERT_TRUE(Run().ok());
+  EXPECT_THAT(Steps(), ElementsAre("held", "prepared", "committing", "committed", "let in"));
+}
+
+TEST_F(PacketsTest, AreLetInWhenItIsNotDumped) {
+  plan_.finish_behind = true;
+  criu_.after = absl::InternalError("criu failed");
+  EXPECT_FALSE(Run().ok());
+  EXPECT_EQ(Steps().back(), "let in");
+}
+
+TEST_F(PacketsTest, ThatCannotBeKeptFromItAreAReasonNotToDump) {
+  held_ = absl::UnavailableError("it has closed a connection");
+  EXPECT_EQ(Run().message(), "it has closed a connection");
+  EXPECT_THAT(Steps(), ElementsAre("held", "let in"));
+}
+
+TEST_F(PacketsTest, AreKeptFromNoneBeforeAllRanksAreStopped) {
+  plan_.holds_together = true;
+  ASSERT_TRUE(Run().ok());
+  EXPECT_THAT(Steps(),
+              ElementsAre("drained", "hold", "held", "prepared", "committing", "committed", "let in"));
+}
+
+TEST_F(PacketsTest, AreNotKeptFromItIfTheOthersAreNotStopped) {
+  plan_.holds_together = true;
+  observer_.others_come = false;
+  EXPECT_EQ(std::string(Run().message()), "its other ranks could not be stopped within 30.0s");
+  EXPECT_THAT(Steps(), ElementsAre("drained", "hold", "let in"));
+}
+
+class LeavingPacketsTest : public PacketsTest {
+ protected:
+  LeavingPacketsTest() {
+    plan_.init = Idle();
+    plan_.keep_running = false;
+  }
+  ~LeavingPacketsTest() override { End(plan_.init); }
+};
+
+TEST_F(LeavingPacketsTest, AreNeverLetInToOneThatLeaves) {
+  criu_.at_the_end = [this] { End(plan_.init); };
+  ASSERT_TRUE(Run().ok());
+  EXPECT_THAT(Steps(), ElementsAre("held", "prepared", "committing", "committed"));
+}
+
+TEST_F(LeavingPacketsTest, AreLetInIfTheImageCannotCountAfterAll) {
+  plan_.commit_patience = std::chrono::milliseconds(1);
+  observer_.record = absl::ResourceExhaustedError("disk full");
+  EXPECT_FALSE(Run().ok());
+  EXPECT_EQ(Steps().back(), "let in");
+}
+
+TEST_F(LeavingPacketsTest, NorIfCriuDiesWhenItsImageCounts) {
+  criu_.after = absl::UnavailableError("criu ended");
+  ASSERT_TRUE(Run().ok());
+  EXPECT_THAT(Steps(), ElementsAre("held", "prepared", "committing", "committed"));
 }
 
 TEST_F(RunDumpTest, WhatPassesByItselfIsTriedAgain) {

@@ -225,6 +225,20 @@ absl::StatusOr<std::vector<SharedMemoryFile>> SaveSharedMemory(pid_t init, const
   return files;
 }
 
+FileIds FilesInOwnSharedMemory(pid_t init) {
+  struct stat own {
+  }, nodes{};
+  if (stat(absl::StrCat("/proc/", init, "/root", kFolder).c_str(), &own) != 0 || stat(kFolder, &nodes) != 0 ||
+      own.st_dev == nodes.st_dev)
+    return {};
+  FileIds files;
+  ForEachHeld(init, [&](const Held& held) {
+    struct stat info {};
+    if (stat(held.link.c_str(), &info) == 0 && info.st_dev == own.st_dev) files.insert(IdOf(info));
+  });
+  return files;
+}
+
 std::string SharedMemoryToJson(const std::vector<SharedMemoryFile>& files) {
   nlohmann::json array = nlohmann::json::array();
   for (const SharedMemoryFile& file : files)

@@ -6,6 +6,9 @@
 // user's. All others, such as data that somebody has put there to be read, are files like those on disks: see
 // open_files.h.
 //
+// A task whose connections are kept has a /dev/shm of its own, which nobody else sees: CRIU saves that as a
+// whole.
+//
 // A file that goes into an image gets its task's mark (agent/os/names.h), an extended attribute that only
 // root can set. A restore writes over a file with this mark that no process has open, and over no other.
 #pragma once
@@ -40,6 +43,10 @@ absl::StatusOr<std::vector<SharedMemoryFile>> SaveSharedMemory(pid_t init, const
                                                                const std::string& mark,
                                                                const std::string& image_folder,
                                                                const std::atomic<bool>& abandon);
+
+// What the processes of the tree have in a /dev/shm of their own, if it is one (agent/shim/start_init.cc):
+// CRIU has all of that in the image. For root.
+FileIds FilesInOwnSharedMemory(pid_t init);
 
 // A JSON array, the form kept in the image's metadata.
 std::string SharedMemoryToJson(const std::vector<SharedMemoryFile>& files);

@@ -48,6 +48,13 @@ absl::StatusOr<UniqueFd> OpenFolder(const std::string& path) {
   return fd;
 }
 
+absl::StatusOr<ino_t> NetworkOf(pid_t pid) {
+  const std::string path = absl::StrCat("/proc/", pid, "/ns/net");
+  struct stat info = {};
+  if (stat(path.c_str(), &info) != 0) return ErrnoError(errno, path);
+  return info.st_ino;
+}
+
 enum class Of { kDump, kRestore };
 
 // It says nothing of the image by itself.
@@ -80,21 +87,28 @@ absl::Status Explain(Of what, const std::string& log_path, const absl::StatusOr<
 // and to that one takes no for an answer only if it is ended, and they with it.
 class Verdict {
  public:
-  explicit Verdict(const std::function<absl::Status(pid_t)>& may_resume) : may_resume_(may_resume) {}
+  explicit Verdict(const CriuRestore& restore) : restore_(restore) {}
 
   bool Hear(const criu::Notification& notice) {
-    if (notice.script() == "post-restore") init_ = notice.pid();
-    if (notice.script() != "pre-resume" || !may_resume_) return true;
-    status_ = init_ > 0 ? may_resume_(init_) : absl::InternalError("criu does not say what it has restored");
-    refused_ = !status_.ok();
-    if (refused_ && init_ > 0) kill(init_, SIGKILL);
-    return status_.ok();
+    if (notice.script() == "post-restore") {
+      init_ = notice.pid();
+      return Ask(restore_.may_connect);
+    }
+    return notice.script() != "pre-resume" || Ask(restore_.may_resume);
   }
   const absl::Status& status() const { return status_; }
   const std::atomic<bool>* refused() const { return &refused_; }
 
  private:
-  const std::function<absl::Status(pid_t)>& may_resume_;
+  bool Ask(const std::function<absl::Status(pid_t)>& may_go_on) {
+    if (!may_go_on) return true;
+    status_ = init_ > 0 ? may_go_on(init_) : absl::InternalError("criu does not say what it has restored");
+    refused_ = !status_.ok();
+    if (refused_ && init_ > 0) kill(init_, SIGKILL);
+    return status_.ok();
+  }
+
+  const CriuRestore& restore_;
   pid_t init_ = 0;
   absl::Status status_;
   std::atomic<bool> refused_{false};
@@ -204,6 +218,10 @@ class SwrkCriu final : public Criu {
     criu::Options& options = *request.mutable_opts();
     SetCommon(options, images.get(), work.get(), dump.user, kDumpLog);
     options.add_external(kAllMountsExternal);
+    if (dump.own_network) {
+      SIDING_ASSIGN_OR_RETURN(const ino_t network, NetworkOf(dump.pid));
+      options.add_external(absl::StrCat("net[", network, "]:", kOwnNetwork));
+    }
     options.set_pid(dump.pid);
     options.set_leave_running(dump.keep_running);
     // Not by iptables, whose rules stay when CRIU is killed.
@@ -230,7 +248,8 @@ class SwrkCriu final : public Criu {
         if (!decision.ok()) return false;
         if (notification.script() == "pre-dump" && dump.on_ready)
           decision = dump.on_ready([&swrk] { return swrk.Running(); });
-        if (notification.script() == "network-lock" && dump.on_stopped) decision = dump.on_stopped();
+        if (notification.script() == "network-lock" && dump.on_stopped)
+          decision = dump.on_stopped([&swrk] { return swrk.Running(); });
         if (!decision.ok()) return false;
         if (notification.script() != "post-dump") return true;
         asked = true;
@@ -267,7 +286,7 @@ class SwrkCriu final : public Criu {
         Swrk swrk, Swrk::Start(path_, restore.user, restore.cgroups, handed_over, SettingsOf(restore)));
     const CriuOfThisThread criu(swrk.pid());
     SIDING_RETURN_IF_ERROR(FaultAtCriu<"criu.restore: criu is about to be told to restore">());
-    Verdict verdict(restore.may_resume);
+    Verdict verdict(restore);
     const auto hear = [&](const criu::Notification& notice) {
       return FaultAtCriu<"criu.restore.step: criu has got to a step of the restore">().ok() &&
              verdict.Hear(notice);

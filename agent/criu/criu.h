@@ -34,7 +34,10 @@ struct CriuDump {
   std::string work_folder;   // gets the log
   std::string cgroup;        // folder that CRIU joins; may be empty
   bool keep_running = false;
-  bool skip_network_lock = false;  // no connection leads out of the tree: packets need not be kept from it
+  bool skip_network_lock = false;  // packets need not be kept from it, or others see to that
+  // The tree has a network namespace of its own, which is not in the image: a restore is given another, with
+  // kOwnNetwork as its key.
+  bool own_network = false;
   // Of cgroup v2, with all of the tree in it; may be empty. CRIU freezes it before it puts connections into
   // repair mode, and thaws it when it lets go of the processes: see EndHold() for a CRIU that is ended
   // between.
@@ -51,7 +54,7 @@ struct CriuDump {
   std::function<absl::Status(const std::function<absl::Status()>& running)> on_ready;
   // Asked when all processes are stopped and nothing has been written; an error ends the dump with it. May be
   // empty; not asked by a criu that does not act on files as the user.
-  std::function<absl::Status()> on_stopped;
+  std::function<absl::Status(const std::function<absl::Status()>& held)> on_stopped;
   // Processes of which the pages of private anonymous memory are not written: their pagemaps say "in the
   // parent" of these areas, which the caller has to fill. Only for CriuKind::kOurs, as the next.
   std::vector<pid_t> left_out;
@@ -65,6 +68,8 @@ struct CriuDump {
   // make one.
   std::function<void(pid_t pid, UniqueFd userfaultfd)> on_userfaultfd;
 };
+
+inline constexpr char kOwnNetwork[] = "own-network";
 
 // A descriptor of the caller's that takes the place of one that the image cannot hold, such as "pipe:[4711]".
 struct CriuInherited {
@@ -85,6 +90,9 @@ struct CriuRestore {
   // In the name of its folder in /tmp, where CRIU can do so; see RemoveTemporary(). May be empty.
   std::string temporary;
   std::vector<CriuInherited> inherited;
+  // Asked when all is restored, and connections neither send nor take anything yet: not OK as below. May be
+  // empty, as the next.
+  std::function<absl::Status(pid_t init)> may_connect;
   // Asked when all is restored, before the first instruction: not OK ends the processes, and the restore
   // fails with that.
   std::function<absl::Status(pid_t init)> may_resume;

@@ -14,6 +14,7 @@
 #include "agent/criu/criu.h"
 #include "agent/gpu/huge_pages.h"
 #include "agent/gpu/node_gpus.h"
+#include "agent/network/address_towards.h"
 #include "agent/node/forgotten.h"
 #include "agent/node/job_tasks.h"
 #include "agent/node/leftovers.h"
@@ -45,6 +46,7 @@ struct HostContext {
   CriuTraits criu_traits;
   std::string criu_problem;
   std::string no_packet_tables;  // why connections to elsewhere cannot be held back; empty: they can
+  std::string no_network;        // why no rank can have a network of its own; empty: it can
   bool criu_as_user = false;
   // Opened at the start or, where that failed, as soon as it can be; from then on they stay.
   mutable Mutex stores_mutex;
@@ -72,6 +74,11 @@ struct HostContext {
   // Where the plain files of encrypted images lie for a moment.
   std::string PlainFolder() const {
     return options.plain_dir.empty() ? options.state_dir + "/plain" : options.plain_dir;
+  }
+  // At which other nodes reach the networks of ranks here.
+  absl::StatusOr<std::string> GangAddress() const {
+    if (options.gang_address.empty()) return AddressTowards(options.gang_towards);
+    return options.gang_address;
   }
   // Tasks are given their GPUs by UUID.
   bool AssignsGpus() const { return gpus != nullptr && gpus->count() > 0; }

@@ -22,7 +22,15 @@ constexpr char kRoom[] = ".room";
 constexpr size_t kBlock = 4096;
 
 v1::DumpBarrier ToProto(DumpBarrier barrier) {
-  return barrier == DumpBarrier::kStop ? v1::BARRIER_STOP : v1::BARRIER_RUN_ON;
+  switch (barrier) {
+    case DumpBarrier::kStop:
+      return v1::BARRIER_STOP;
+    case DumpBarrier::kHold:
+      return v1::BARRIER_HOLD;
+    case DumpBarrier::kRunOn:
+      return v1::BARRIER_RUN_ON;
+  }
+  return v1::BARRIER_NONE;
 }
 
 // The record of a task that is new says which it is. Its TaskRef's cluster is there already.

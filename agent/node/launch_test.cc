@@ -173,12 +173,13 @@ TEST_F(LaunchTest, OutputThatTheUserMayNotWriteFails) {
 }
 
 TEST_F(LaunchTest, EnvironmentIsTheJobsOwn) {
-  v1::JobSpec spec =
-      Shell("echo $SIDING_RANK/$SIDING_NODES/$WORD/$SIDING_CRIU; test -d $TMPDIR -a -w $TMPDIR");
+  v1::JobSpec spec = Shell(
+      "echo $SIDING_RANK/$SIDING_NODES/$SIDING_SLOTS/$WORD/$SIDING_CRIU; test -d $TMPDIR -a -w $TMPDIR");
   (*spec.mutable_env())["WORD"] = "hello";
+  spec.mutable_per_node()->set_slots(3);
   Launch(spec);
   EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0);
-  EXPECT_EQ(*ReadFile(output()), "0/1/hello/\n");
+  EXPECT_EQ(*ReadFile(output()), "0/1/3/hello/\n");
 }
 
 TEST_F(LaunchTest, OrphansEndWithTheJob) {

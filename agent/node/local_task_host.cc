@@ -17,8 +17,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "agent/checkpoint/dump.h"
-#include "agent/network/packet_tables.h"
 #include "agent/gpu/probe.h"
+#include "agent/network/gang_network.h"
+#include "agent/network/packet_tables.h"
 #include "agent/node/context.h"
 #include "agent/node/image_copies.h"
 #include "agent/node/pod_task.h"
@@ -122,6 +123,7 @@ class LocalTaskHost final : public TaskHost {
     StartScrubber();
     LookForGpus();
     LookForCriu();
+    LookForGangNetworks();
     if (!host_.options.pods_socket.empty())
       host_.containers = NewRunc(host_.options.runc, std::filesystem::path(host_.criu_path).parent_path(),
                                  host_.options.runc_patience);
@@ -231,6 +233,8 @@ class LocalTaskHost final : public TaskHost {
     }
     hello.set_criu_problem(host_.criu_problem);
     hello.set_problem(self_check_->problem());
+    hello.set_keeps_connections(host_.no_network.empty());
+    hello.set_no_network(host_.no_network);
     // Those of a cluster manager are fenced by it.
     if (!host_.options.cluster_manager) hello.set_fence_problem(host_.fence.problem());
     if (host_.gpus != nullptr) {
@@ -324,6 +328,15 @@ class LocalTaskHost final : public TaskHost {
     scrubber_ = std::make_unique<Scrubber>(host_.options.scrub, host_.options.state_dir + "/scrubbed",
                                            std::move(tiers), host_.clock);
     scrubber_->Start();
+  }
+
+  void LookForGangNetworks() {
+    host_.no_network = geteuid() == 0 ? WhyNoGangNetwork() : "it needs root";
+    // Another does not say when it has stopped a rank.
+    if (host_.no_network.empty() && host_.criu && host_.criu_traits.kind() != CriuKind::kOurs)
+      host_.no_network = absl::StrCat("it needs the criu that get-criu builds, not ", host_.criu_path);
+    if (!host_.no_network.empty())
+      spdlog::warn("no job can keep its connections on this node: {}", host_.no_network);
   }
 
   // Where there is no driver, GPUs that the administrator has named are counted, and that is all.

@@ -43,9 +43,14 @@ struct TaskHostOptions {
   Fence::Wanted fence;                         // of tasks that this agent starts
   int64_t task_processes = 0;                  // and threads, of one; 0: by its slots
   std::shared_ptr<const store::KeyRing> keys;  // for encrypted checkpoints; null: there are none
-  std::string plain_dir;                       // see StoreOptions; empty: `plain` in the state_dir
-  std::string certificate;                     // the agent's own, PEM; empty: it has none
-  std::string gpu_helper_path;                 // of siding-gpu-helper and siding-gpu-probe, as above
+  // Of ranks that have a network of their own (agent/network): at which address other nodes reach it, and UDP
+  // port. Empty: that from which this node reaches the first of these controllers, or else the loopback's.
+  std::string gang_address;
+  std::vector<std::string> gang_towards;  // "HOST:PORT"
+  int gang_port = 4789;
+  std::string plain_dir;        // see StoreOptions; empty: `plain` in the state_dir
+  std::string certificate;      // the agent's own, PEM; empty: it has none
+  std::string gpu_helper_path;  // of siding-gpu-helper and siding-gpu-probe, as above
   std::string gpu_probe_path;
 };
 

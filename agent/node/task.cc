@@ -87,6 +87,12 @@ void Task::Do(const TaskAction& work) {
   }
 }
 
+void Task::Execute(const v1::ToAgent& command) {
+  // About what the task has around it, and so beside all work.
+  if (command.has_join_network()) return JoinNetwork(command.join_network());
+  command.has_all_joined() ? RunJoined() : HostedTask::Execute(command);
+}
+
 void Task::NoteStep() {
   MutexLock lock(mutex_);
   if (record_.has_steps()) return;
@@ -134,7 +140,8 @@ InspectionRequest Task::WhatToInspect() const {
   asked.gid = record_.spec().gid();
   asked.criu = host_.CriuFor(asked.uid, asked.gid);
   asked.no_criu = host_.WhyNoCriuFor(asked.uid);
-  asked.no_packet_tables = host_.no_packet_tables;
+  // Its own network is held as a whole.
+  if (!record_.spec().keep_connections()) asked.no_packet_tables = host_.no_packet_tables;
   asked.user = user_;
   return asked;
 }

@@ -2,8 +2,9 @@
 // worker (hosted_task.h) a second thread waits for the shim's end.
 //
 // The work is split by verb: task_start.cc (launch, restore), task_dump.cc, task_suspend.cc,
-// task_notice.cc, task_save.cc, task_kill.cc, task_gpu.cc (off the GPUs and back), task_adopt.cc (found again
-// after the agent's death), task_end.cc, task_fence.cc (its memory and its processes).
+// task_notice.cc, task_network.cc, task_save.cc, task_kill.cc, task_gpu.cc (off the GPUs and back),
+// task_adopt.cc (found again after the agent's death), task_end.cc, task_fence.cc (its memory and its
+// processes).
 #pragma once
 
 #include <atomic>
@@ -25,7 +26,7 @@
 namespace siding {
 
 // Thread-safe. The context outlives it.
-class Task final : public HostedTask {
+class Task final : public HostedTask, private PacketHold {
  public:
   // One that is new, for Launch or Restore, or found again: then begin with Adopt().
   Task(HostContext& host, TaskId id, std::string folder, agent::TaskRecord record);
@@ -37,6 +38,7 @@ class Task final : public HostedTask {
   // Of an externally managed batch script: one of its steps has come.
   void NoteStep();
   void Adopt() override;
+  void Execute(const v1::ToAgent& command) override;
   // Figures are from /proc. If there are none for a while, the report says so.
   v1::TaskReport Report(std::chrono::steady_clock::time_point until) override;
   void RemoveTraces() override;
@@ -89,6 +91,21 @@ class Task final : public HostedTask {
   void GiveGpusBack() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool FreezeAgain() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // task_network.cc. Nothing to do for a job that uses the node's network.
+  bool AwaitsOthers() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<UniqueFd> OwnNetwork() ABSL_LOCKS_EXCLUDED(mutex_);
+  void NoteRestored() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status NoteNetwork(pid_t init) ABSL_LOCKS_EXCLUDED(mutex_);
+  void JoinNetwork(const v1::JoinNetwork& order) ABSL_LOCKS_EXCLUDED(mutex_, network_mutex_);
+  void RunJoined() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool SpeaksOut() ABSL_LOCKS_EXCLUDED(mutex_);
+  static absl::Status LastWordsOnTheirWay();
+  bool AwaitLastWords() ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndLastWords() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Drain() override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Hold() override ABSL_LOCKS_EXCLUDED(mutex_, network_mutex_);
+  void LetGo() override ABSL_LOCKS_EXCLUDED(mutex_, network_mutex_);
+
   void StartAndWait(agent::ShimRequest request);
   void FailStart(const absl::Status& why, bool no_gpu = false);
   void AwaitStart();
@@ -140,7 +157,10 @@ class Task final : public HostedTask {
   std::function<void(absl::Status)> ready_;                   // the worker's: of ExpectShim()
   bool inspection_hangs_ ABSL_GUARDED_BY(mutex_) = false;     // it is known that it cannot be looked at
   bool fence_is_loose_ ABSL_GUARDED_BY(mutex_) = false;       // it holds more memory than it may have
-  Mutex fence_mutex_;                                         // taken before mutex_
+  std::set<int> exited_;  // the worker's: ranks of the job, as the dump's order says
+  Mutex network_mutex_;   // taken before mutex_
+  bool packets_are_held_ ABSL_GUARDED_BY(network_mutex_) = false;    // for a dump
+  Mutex fence_mutex_;                                                // taken before mutex_
   std::optional<Bytes> fence_before_ ABSL_GUARDED_BY(fence_mutex_);  // the limit of memory that was raised
   std::chrono::steady_clock::time_point fence_tried_;                // the watcher's
   // Copies of the machine's, for the worker, which looks at them without mutex_.

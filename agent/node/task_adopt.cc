@@ -60,9 +60,8 @@ void Task::DoAdopt() {
   const pid_t init = known.pid();
   // CRIU, if it is still there, finds its socket closed and undoes the dump; or it was answered, and ends the
   // processes. Either way it lets go of them.
-  if (absl::Status status = AwaitCriuGone(init, folder_, kUntracedPatience); !status.ok()) {
-    spdlog::error("task {}: {}", name_, std::string(status.message()));
-  }
+  const absl::Status criu_gone = AwaitCriuGone(init, folder_, kUntracedPatience);
+  if (!criu_gone.ok()) spdlog::error("task {}: {}", name_, std::string(criu_gone.message()));
   // Or it has been ended with the agent.
   if (const int sockets = EndRepair(init); sockets > 0)
     spdlog::warn("task {}: criu had left {} of its sockets in repair mode, which is ended", name_, sockets);
@@ -71,8 +70,13 @@ void Task::DoAdopt() {
   if (!frozen) EndHold(freezer().HoldCgroup(outside_));
   if (!IsAlive(init, known.start_time())) {
     // Without a watcher there is nobody to hear it from.
-    if (watcher_.joinable() ? AwaitWord(known, kUntracedPatience) : WaitEnded(kUntracedPatience)) return;
+    if (SpeaksOut()           ? AwaitLastWords()
+        : watcher_.joinable() ? AwaitWord(known, kUntracedPatience)
+                              : WaitEnded(kUntracedPatience))
+      return;
   }
+  // It lives on, so no image of it that counts lacks what comes in now.
+  if (criu_gone.ok()) LetGo();
   // Frozen or about to be, and nothing says how far that went: what is observed counts.
   const bool is_frozen = frozen && phase == v1::SUSPENDED && freezer().IsFrozen(outside_, init);
   if (frozen && !is_frozen) {

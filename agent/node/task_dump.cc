@@ -53,6 +53,11 @@ void Task::DoDump(v1::ToAgent command) {
         freezer().MakeCgroup(outside_).status());  // an earlier version made none for shims
     plan.cgroup = freezer().ShimCgroupPath(outside_);
     plan.hold = freezer().HoldCgroup(outside_);
+    if (record.report().has_endpoint() && plan.criu.kind != CriuKind::kOurs)
+      return absl::FailedPreconditionError(host_.no_network);
+    // One that an agent of an earlier version has started uses the node's network.
+    if (record.report().has_endpoint()) plan.packets = this;
+    exited_ = {command.dump().exited().begin(), command.dump().exited().end()};
     plan.keep_running = command.dump().keep_running();
     // What was taken off GPUs or frozen is put back when all is done. A controller of an earlier version
     // dumps ranks of a job one by one: they stay where they were stopped until all have been.
@@ -60,6 +65,7 @@ void Task::DoDump(v1::ToAgent command) {
     plan.finish_behind =
         plan.keep_running && (together || spec.nodes() == 1) && !UsesGpus() && !record.dump().was_frozen();
     plan.together = plan.finish_behind && together;
+    plan.holds_together = plan.packets != nullptr && together;
     const bool on_its_tier = record.base().tier() == command.dump().tier();
     if (on_its_tier && !record.base().checkpoint().empty())
       plan.base = ImageKey{CheckpointId(record.base().checkpoint()), id_.rank};
@@ -97,11 +103,13 @@ void Task::DoDump(v1::ToAgent command) {
   };
   // It ended just as this began, or meanwhile: its end is told, and not a dump that has failed.
   const bool has_ended = !status.ok() && !IsAlive(init, record.init().start_time());
-  if (has_ended && AwaitWord(record.init(), kEndPatience)) {
+  const bool speaks_out = has_ended && record.report().has_endpoint() && !AwaitLastWords();
+  if (has_ended && !speaks_out && AwaitWord(record.init(), kEndPatience)) {
     MutexLock lock(mutex_);
     if (machine_.ended()) Observe(seen(false, false)).IgnoreError();
     return;  // Work() concludes
   }
+  if (speaks_out) status = LastWordsOnTheirWay();
   const bool tier_problem = IsTierProblem(status);
   const bool ends = status.ok() && !command.dump().keep_running();
   if (ends && AwaitWord(record.init(), kEndPatience)) return;  // Work() concludes

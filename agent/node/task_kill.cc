@@ -24,7 +24,10 @@ void Task::DoKill(Duration grace) {
     for (pid_t pid : ProcessTree(init)) {
       if (pid != init) kill(pid, SIGTERM);
     }
-    if (WaitEnded(grace, [&] { return kill_now_.load() || host_.stopping; })) return;
+    const bool has_network =
+        record.report().has_endpoint();  // then it may have ended long before that is told
+    if (WaitEnded(grace, [&] { return kill_now_.load() || host_.stopping || (has_network && !alive()); }))
+      return;
     if (host_.stopping) return;
   }
   // Hosts have hung when a restored process was killed on its GPU; one that is off it can be.
@@ -32,6 +35,8 @@ void Task::DoKill(Duration grace) {
     if (absl::Status status = LeaveGpus(Duration(0)); !status.ok())
       spdlog::warn("task {}: {}", name_, std::string(status.message()));
   }
+  // It has ended by itself, and its shim waits for its last bytes to arrive.
+  if (init > 0 && !alive()) EndLastWords();
   // The end of the namespace's init is the end of everything in it.
   freezer().KillAll(outside_, alive() ? init : 0);
   FaultHere<"agent.killed: a task's processes are killed">();

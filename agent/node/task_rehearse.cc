@@ -59,6 +59,7 @@ absl::Status Task::Rehearse(const agent::TaskRecord& record, const std::string& 
   }
   agent::ShimRequest request;
   *request.mutable_spec() = record.spec();
+  request.set_rank(id_.rank);
   request.mutable_restore()->set_image_folder(image);
   request.mutable_restore()->set_criu_path(host_.criu_path);
   const std::string temporary = TemporaryName(outside_, record.dump().op());

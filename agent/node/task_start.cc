@@ -255,6 +255,8 @@ void Task::StartAndWait(agent::ShimRequest request) {
   request.set_begun_in(Record().begun_in());
   bool no_gpu = false;
   const auto start = [&]() -> absl::Status {
+    if (externally_managed_ && request.spec().keep_connections())
+      return absl::FailedPreconditionError("connections are kept of jobs that siding starts");
     SIDING_RETURN_IF_ERROR(FaultAt<"agent.start: a task is about to be given what it needs">());
     const absl::Status gpus = TakeGpus();
     no_gpu = absl::IsResourceExhausted(gpus);
@@ -266,6 +268,10 @@ void Task::StartAndWait(agent::ShimRequest request) {
     SIDING_ASSIGN_OR_RETURN(*request.mutable_cgroup(), freezer().MakeCgroup(outside_));
     request.set_shim_cgroup(freezer().ShimCgroupPath(outside_));
     SIDING_RETURN_IF_ERROR(MakeFence(request));
+    if (request.spec().keep_connections()) {
+      SIDING_ASSIGN_OR_RETURN(*request.mutable_network()->mutable_address(), host_.GangAddress());
+      request.mutable_network()->set_port(host_.options.gang_port);
+    }
     SIDING_RETURN_IF_ERROR(FaultAt<"agent.start.cgroup: a task's cgroup is made">());
     SIDING_RETURN_IF_ERROR(WriteJsonFile(folder_ + "/request.json", request, 0600));
     SIDING_RETURN_IF_ERROR(FaultAt<"agent.start.request: the shim's orders are written">());
@@ -316,6 +322,7 @@ void Task::AwaitStart() {
   const std::string running_path = folder_ + "/running.json";
   const auto decided = [&] {
     if (Exists(running_path) || Exists(folder_ + "/failed.json")) return true;
+    NoteRestored();
     // A kill that waits for its turn: what there is so far, CRIU included, ends, and the shim says so.
     if (interrupt_) {
       {
@@ -328,7 +335,10 @@ void Task::AwaitStart() {
     // The agent is stopping: the shim runs on, and is found again.
     return machine_.ended() || host_.stopping;
   };
-  const bool in_time = PollUntil(decided, kStartPatience);
+  bool in_time = false;
+  // One that has been restored and waits for others does not hang.
+  do in_time = PollUntil(decided, kStartPatience);
+  while (!in_time && AwaitsOthers());
   FaultHere<"agent.started: the shim has said that its task runs, or why not">();
   // A restore that continues without us needs its files; the next agent finds it.
   if (!host_.stopping) RemoveRestoreFolders();
@@ -360,6 +370,7 @@ void Task::OnStarted(const agent::ShimRunning& running) {
     auto& notes = *record_.mutable_report()->mutable_notes();
     notes = running.notes();
     if (notes.size() > kMostNotes) notes.DeleteSubrange(kMostNotes, notes.size() - kMostNotes);
+    if (running.has_endpoint()) *record_.mutable_report()->mutable_endpoint() = running.endpoint();
     drained = record_.gpu().drained();
   }
   const absl::Status status = ReturnToGpus();

@@ -11,6 +11,7 @@ void Task::DoSuspend(const v1::ToAgent& command) {
   const auto freeze = [&]() -> absl::Status {
     SIDING_RETURN_IF_ERROR(GiveNotice(Duration(command.suspend().notice_us())));
     SIDING_RETURN_IF_ERROR(FaultAt<"agent.suspend: a task is about to be frozen">());
+    if (SpeaksOut()) return LastWordsOnTheirWay();
     SIDING_RETURN_IF_ERROR(LeaveGpus(Duration(command.suspend().lock_patience_us())));
     absl::Status status = freezer().Freeze(outside_, init, kFreezePatience);
     if (status.ok()) status = FaultAt<"agent.suspend.frozen: a task is frozen, nobody has been told">();

@@ -12,12 +12,17 @@
 #include "agent/os/fence.h"
 #include "agent/os/names.h"
 #include "agent/task/shim.pb.h"
+#include "common/files.h"
 
 namespace siding {
+
+// In the task's folder: the networks of all ranks have been joined.
+inline constexpr char kAllJoined[] = "all-joined";
 
 // A task that the shim has brought to life; its init is a child of this process.
 struct ShimTask {
   pid_t init = 0;
+  UniqueFd network;  // of its own, if it has one
   std::vector<std::string> notes;
 };
 
@@ -30,6 +35,9 @@ absl::StatusOr<ShimTask> LaunchTask(const agent::ShimRequest& request, const std
 // descriptors 0, 1 and 2; -1: there were none.
 absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const std::string& folder,
                                      const std::array<int, 3>& stdio = {-1, -1, -1});
+
+// A network for the task, as the request says; -1, which is not valid: it has that of the node.
+absl::StatusOr<UniqueFd> MakeTaskNetwork(const agent::ShimRequest& request);
 
 // io_uring is refused to jobs that may be checkpointed, for CRIU cannot dump it.
 bool RefusesIoUring(const siding::v1::JobSpec& spec);

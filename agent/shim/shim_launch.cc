@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <map>
 
+#include "absl/strings/str_join.h"
 #include "agent/gpu/collectives.h"
+#include "agent/network/gang_network.h"
 #include "agent/os/account.h"
 #include "agent/os/tmpdir.h"
 #include "agent/shim/shim.h"
@@ -29,6 +31,14 @@ std::vector<std::string> Environment(const agent::ShimRequest& request, const Ac
   env["SIDING_JOB_ID"] = std::to_string(request.job());
   env["SIDING_RANK"] = std::to_string(request.rank());
   env["SIDING_NODES"] = std::to_string(request.spec().nodes());
+  env["SIDING_SLOTS"] = std::to_string(request.spec().per_node().slots());
+  if (request.has_network()) {
+    std::vector<std::string> addresses;
+    for (int rank = 0; rank < request.spec().nodes(); ++rank) addresses.push_back(GangAddress(rank));
+    env["SIDING_GANG_IF"] = kGangLink;
+    env["SIDING_GANG_ADDR"] = GangAddress(request.rank());
+    env["SIDING_GANG_ADDRS"] = absl::StrJoin(addresses, ",");
+  }
   if (request.has_visible_gpus()) env["CUDA_VISIBLE_DEVICES"] = request.visible_gpus();
   std::vector<std::string> list;
   list.reserve(env.size());
@@ -107,6 +117,16 @@ std::string TaskTmpdir(const agent::ShimRequest& request) {
   return NamesOf(request).Tmpdir(request.spec().uid());
 }
 
+absl::StatusOr<UniqueFd> MakeTaskNetwork(const agent::ShimRequest& request) {
+  if (!request.has_network()) return UniqueFd();
+  GangNetworkOptions options;
+  options.rank = request.rank();
+  options.address = request.network().address();
+  options.port = request.network().port();
+  auto network = MakeGangNetwork(options);
+  return network.ok() ? std::move(network) : Annotate(network.status(), "the job's own network");
+}
+
 absl::Status MakeTaskTmpdir(const agent::ShimRequest& request) {
   return MakeUserFolder(TaskTmpdir(request), request.spec().uid(), request.spec().gid());
 }
@@ -116,7 +136,9 @@ absl::StatusOr<ShimTask> LaunchTask(const agent::ShimRequest& request, const std
   SIDING_RETURN_IF_ERROR(MakeTaskTmpdir(request));
   Account account = AccountOf(request.spec().uid(), request.spec().gid());
   if (account.name.empty()) account.name = request.spec().user();
+  SIDING_ASSIGN_OR_RETURN(UniqueFd network, MakeTaskNetwork(request));
   InitPlan plan;
+  plan.network = network.get();
   plan.init_path = request.init_path();
   plan.command.assign(request.command().begin(), request.command().end());
   plan.environment = Environment(request, account);
@@ -131,7 +153,7 @@ absl::StatusOr<ShimTask> LaunchTask(const agent::ShimRequest& request, const std
   plan.refuse_io_uring = RefusesIoUring(request.spec());
   plan.before_it_runs = [&folder](pid_t init) { return WriteInit(folder, init); };
   SIDING_ASSIGN_OR_RETURN(const pid_t init, StartInit(std::move(plan)));
-  return ShimTask{init, {}};
+  return ShimTask{init, std::move(network), {}};
 }
 
 }  // namespace siding

@@ -20,6 +20,7 @@
 
 #include "agent/checkpoint/stdio.h"
 #include "agent/criu/criu.h"
+#include "agent/network/gang_network.h"
 #include "agent/os/account.h"
 #include "agent/task/json_file.h"
 #include "agent/task/shim.pb.h"
@@ -120,6 +121,12 @@ absl::Status RestoreAndEnd(const std::string& folder) {
     all_is_restored = true;
     return absl::CancelledError("it is only a rehearsal");
   };
+  // Held, and criu not in it: connections of it to itself come to be one after the other.
+  UniqueFd network;
+  if (request.spec().keep_connections()) {
+    SIDING_ASSIGN_OR_RETURN(network, MakeGangNetwork({.rank = request.rank(), .address = "127.0.0.1"}));
+    restore.inherited.push_back({kOwnNetwork, network.get()});
+  }
   Pipes pipes;
   SIDING_RETURN_IF_ERROR(pipes.Make(request.restore().pipes(), restore));
   SIDING_RETURN_IF_ERROR(FaultAt<"shim.rehearse: a restore is about to be rehearsed">());

@@ -27,6 +27,7 @@ namespace siding {
 namespace {
 
 constexpr Duration kEndPatience = std::chrono::seconds(10);
+constexpr Duration kWhile = std::chrono::hours(1);
 constexpr Bytes kRoomForCriu{64 << 20};  // to end its work
 
 // What CRIU has made of a task and leaves behind if it dies on the way: our children, as the task would be.
@@ -93,6 +94,24 @@ void CloseFence(const agent::ShimRequest& request) {
   FenceOf(request).Hold(most, gpus ? kRoomForDriver : kRoomForCriu);
 }
 
+// The agent finds the init, and so its network, and says when the other ranks have been restored, too. It
+// ends all of this where that does not come to be.
+absl::Status AwaitOthers(const std::string& folder, pid_t init) {
+  SIDING_RETURN_IF_ERROR(WriteInit(folder, init));
+  SIDING_RETURN_IF_ERROR(FaultAt<"shim.network: a rank is restored, and waits for the others">());
+  const auto stat = ReadProcessStat(init);
+  const uint64_t started = stat ? stat->start_time : 0;
+  bool joined = false;
+  const auto decided = [&] {
+    joined = access((folder + "/" + kAllJoined).c_str(), F_OK) == 0;
+    return joined || !IsAlive(init, started);
+  };
+  while (!PollUntil(decided, kWhile)) {
+  }
+  return joined ? absl::OkStatus()
+                : absl::CancelledError("it was ended before its other ranks were restored");
+}
+
 absl::Status PutSettingsBack(const agent::ShimRequest& request, pid_t init, std::vector<std::string>& notes) {
   if (request.restore().threads().empty()) return absl::OkStatus();
   SIDING_ASSIGN_OR_RETURN(const auto settings, ThreadSettingsFromJson(request.restore().threads()));
@@ -143,6 +162,13 @@ absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const st
     if (pipes[fd].empty()) continue;
     if (stdio[fd] < 0) return absl::FailedPreconditionError("there is no pipe for the task's output");
     restore.inherited.push_back({pipes[fd], stdio[fd]});
+  }
+  // Held until all ranks have been restored: what comes for a connection before it is there would end it.
+  SIDING_ASSIGN_OR_RETURN(task.network, MakeTaskNetwork(request));
+  const UniqueFd& network = task.network;
+  if (network.valid()) {
+    restore.inherited.push_back({kOwnNetwork, network.get()});
+    restore.may_connect = [&folder](pid_t init) { return AwaitOthers(folder, init); };
   }
   const auto init = criu->Restore(restore);
   if (!init.ok()) {

@@ -113,7 +113,7 @@ absl::StatusOr<ShimTask> Start(const SlurmTask& parent, const agent::ShimRequest
   plan.stdio = fds;
   plan.before_it_runs = [&folder](pid_t init) { return WriteInit(folder, init); };
   SIDING_ASSIGN_OR_RETURN(const pid_t init, StartInit(std::move(plan)));
-  return ShimTask{init, {}};
+  return ShimTask{.init = init};
 }
 
 // Until the init has ended. If the task ends first, there is no receiver for the result: the init ends, too.

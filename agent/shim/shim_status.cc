@@ -8,6 +8,7 @@
 
 #include "agent/criu/criu.h"
 #include "agent/os/processes.h"
+#include "agent/shim/gang_endpoint.h"
 #include "agent/shim/last_word.h"
 #include "agent/shim/outside.h"
 #include "agent/task/json_file.h"
@@ -79,6 +80,11 @@ absl::Status WriteStart(const std::string& folder, const absl::StatusOr<ShimTask
   *running.mutable_init() = Identity(task->init);
   running.set_started_us(ToMicros(SystemClock().Now()));
   for (const std::string& note : task->notes) running.add_notes(note);
+  // It may have ended by the time that an agent could look.
+  if (task->network.valid()) {
+    const auto endpoint = EndpointOf(task->network.get());
+    if (endpoint.ok()) *running.mutable_endpoint() = ToProto(*endpoint);
+  }
   absl::Status written = FaultAt<"shim.running: a task runs, which is written nowhere">();
   if (written.ok()) written = WriteJsonFileDurably(folder + "/running.json", running);
   if (!written.ok()) {

@@ -33,7 +33,19 @@
 namespace siding {
 namespace {
 
-enum Stage : int { kRun, kCgroup, kMount, kSession, kOutput, kUser, kWorkdir, kFilter, kInit };
+enum Stage : int {
+  kRun,
+  kCgroup,
+  kMount,
+  kSession,
+  kOutput,
+  kUser,
+  kWorkdir,
+  kFilter,
+  kInit,
+  kNetwork,
+  kOwnMounts
+};
 
 constexpr int kStatusFd = 3;
 constexpr int kAboveStdio = 10;
@@ -136,6 +148,22 @@ void LeaveTransientMounts(const InitPlan& plan) {
   }
 }
 
+// What starts the ranks of a gang gives them terminals. Those of the node have numbers, of which another
+// process may have one when it is needed again at a restore. The group: tty's, on all distributions. Returns
+// false with errno set.
+bool MountOwnTerminals() {
+  constexpr char kOptions[] = "newinstance,ptmxmode=0666,mode=0620,gid=5";
+  if (mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, kOptions) != 0) return false;
+  struct stat info {};
+  if (lstat("/dev/ptmx", &info) != 0) return false;
+  return S_ISLNK(info.st_mode) || mount("/dev/pts/ptmx", "/dev/ptmx", nullptr, MS_BIND, nullptr) == 0;
+}
+
+// Programs that run on many nodes have shared memory whose names are one another's where two meet on a node,
+// since the numbers of processes in them are the same. It goes with the image, with all that is in it.
+// Returns false with errno set.
+bool MountOwnMemory() { return mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") == 0; }
+
 // In the child, as pid 1 of the new namespace.
 [[noreturn]] void Become(const InitPlan& plan, int status_fd, char* const argv[], char* const envp[]) {
   for (const std::string& cgroup : plan.cgroups) {
@@ -144,11 +172,13 @@ void LeaveTransientMounts(const InitPlan& plan) {
   }
   // While this is root's: what a user has got like that, a user can go back to.
   if (plan.end_oom_protection) EndOomProtection();
+  if (plan.network >= 0 && setns(plan.network, CLONE_NEWNET) != 0) Fail(status_fd, kNetwork);
   // What is mounted here must not reach the node, nor the other way round in the middle of a dump. The /proc
   // of this pid namespace is CRIU's way to the task; without one it would make a folder for it where the task
   // works.
   if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) Fail(status_fd, kMount);
   LeaveTransientMounts(plan);
+  if (plan.network >= 0 && !(MountOwnTerminals() && MountOwnMemory())) Fail(status_fd, kOwnMounts);
   if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0) Fail(status_fd, kMount);
   if (setsid() < 0) Fail(status_fd, kSession);
   umask(plan.umask);
@@ -191,6 +221,10 @@ std::string Explain(const InitPlan& plan, Stage stage, int error) {
       return because("cannot enter the working folder " + plan.workdir);
     case kFilter:
       return because("cannot keep the job from io_uring");
+    case kNetwork:
+      return because("cannot enter the job's network");
+    case kOwnMounts:
+      return because("cannot mount /dev/pts and /dev/shm for the job");
     case kInit:
       return because("cannot run " + plan.init_path);
   }

@@ -33,6 +33,9 @@ struct InitPlan {
   std::vector<std::pair<int, rlimit>> limits;  // others are the shim's
   std::vector<std::string> cgroups;            // their folders
   bool end_oom_protection = false;             // see fence.h
+  // A namespace, the caller's descriptor: of a task that has terminals and shared memory of its own, too. -1:
+  // the shim's.
+  int network = -1;
   PassesOn passes_on = PassesOn::kAll;
   // The kernel says ENOSYS to io_uring, as in containers: programs have another way then, and what has none
   // open can be checkpointed. Only root can ask for that without taking set-user-id programs from the job, so

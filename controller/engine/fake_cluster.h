@@ -35,6 +35,7 @@ class FakeCluster final : public AgentLink {
     hello.mutable_capacity()->set_gpus(gpus_[node]);
     hello.set_agent(agents[name]);
     hello.set_problem(problems[name]);
+    hello.set_keeps_connections(!no_networks.contains(name));
     for (const auto& [key, report] : tasks_) {
       if (key.first == node) *hello.add_tasks() = report;
     }
@@ -255,8 +256,11 @@ class FakeCluster final : public AgentLink {
   std::set<std::string> slow_dump;                 // nodes on which a dump begins and does not end
   std::set<std::string>
       slow_capture;  // nodes on which one that is together does not come to its last barrier
-  std::set<std::string> fail_capture;    // nodes on which it fails there
-  std::set<std::string> no_barriers;     // nodes whose agents know of none
+  std::set<std::string> fail_capture;        // nodes on which it fails there
+  std::set<std::string> no_networks;         // nodes that keep no connections
+  std::set<std::string> slow_join;           // nodes whose agents do not join a rank's network yet
+  std::map<TaskId, v1::JoinNetwork> joined;  // to which networks that of a task was joined last
+  std::set<std::string> no_barriers;         // nodes whose agents know of none
   std::set<std::string> slow_behind;     // nodes on which an image is not finished behind a task that runs on
   Duration stopped{0};                   // said of a dump after which its task runs on
   Bytes new_bytes;                       // said of images; 0: all of their bytes are
@@ -301,6 +305,25 @@ class FakeCluster final : public AgentLink {
     engine_->OnMessage(node, message);
   }
 
+  // A rank's network is reached at another endpoint after each start.
+  void NoteNetwork(v1::TaskReport& report, const NodeId& node, const v1::JobSpec& spec) {
+    report.clear_endpoint();
+    report.clear_joined();
+    if (!spec.keep_connections()) return;
+    report.mutable_endpoint()->set_rank(report.task().rank());
+    report.mutable_endpoint()->set_address(node.value());
+    report.mutable_endpoint()->set_vni(++networks_made_);
+  }
+
+  void Join(const NodeId& node, const TaskId& id, const v1::JoinNetwork& network) {
+    const auto task = tasks_.find({node, id});
+    if (task == tasks_.end() || task->second.phase() != v1::RUNNING || slow_join.contains(node.value()))
+      return;
+    joined[id] = network;
+    task->second.set_joined(true);
+    Report(node, v1::TaskReport(task->second));
+  }
+
   void Execute(const NodeId& node, const v1::ToAgent& command) {
     const TaskId id{JobId(command.task().job()), command.task().incarnation(), command.task().rank()};
     if (command.task().cluster() != 0) return;
@@ -317,6 +340,7 @@ class FakeCluster final : public AgentLink {
       return;
     }
     if (command.has_copy()) return Copy(node, command);
+    if (command.has_join_network()) return Join(node, id, command.join_network());
     v1::TaskReport& report = tasks_[{node, id}];
     *report.mutable_task() = command.task();
     report.set_memory(memory);
@@ -373,6 +397,7 @@ class FakeCluster final : public AgentLink {
           break;
         }
         TakeGpus(report, command.launch().spec().per_node().gpus());
+        NoteNetwork(report, node, command.launch().spec());
         report.set_phase(v1::RUNNING);
         report.set_started_us(ToMicros(clock_->Now() + clock_off));
         break;
@@ -410,6 +435,7 @@ class FakeCluster final : public AgentLink {
           report.set_error("criu: a port is in use");
         } else {
           TakeGpus(report, command.restore().spec().per_node().gpus());
+          NoteNetwork(report, node, command.restore().spec());
           report.set_phase(v1::RUNNING);
           report.set_started_us(ToMicros(clock_->Now() + clock_off));
         }
@@ -544,6 +570,7 @@ class FakeCluster final : public AgentLink {
   std::map<Key, bool> keep_running_;
   std::map<std::pair<std::string, int>, std::string> digests_;  // of visible images, by checkpoint and rank
   uint64_t images_made_ = 0;
+  int networks_made_ = 0;
   std::set<Key> frozen_;
   std::map<TaskId, int> gpus_of_;  // of frozen tasks: that they had
   std::deque<std::pair<NodeId, v1::ToAgent>> queue_;

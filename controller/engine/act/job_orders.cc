@@ -47,10 +47,13 @@ void JobOrders::Act(const JobRecord& job) {
   if (!HoldsNodes(job.state) || IsKnownFromQueueOnly(job)) return;
   const int64_t op = OpOf(job);
   const bool dumps_again = job.state == JobState::kCommitting && !cluster_.CommitOf(job).failed;
-  const bool together = job.state == JobState::kDumping && DumpsTogether(job);
+  const bool together = job.state == JobState::kDumping && (DumpsTogether(job) || HoldsTogether(job));
   const v1::DumpBarrier may_pass = together ? cluster_.BarrierOf(job) : v1::BARRIER_NONE;
   // Who stands still would wait for one that cannot be told.
   const bool may_stop = together && cluster_.AreHeard(job);
+  const std::vector<v1::GangEndpoint> network =
+      IsBeginning(job.state) ? cluster_.NetworkOf(job) : std::vector<v1::GangEndpoint>();
+  const bool all_joined = !network.empty() && cluster_.AreJoined(job);
   for (int rank : cluster_.LiveRanks(job)) {
     const TaskSeen seen = cluster_.Seen(job, rank);
     if (!seen.connected) continue;
@@ -67,7 +70,9 @@ void JobOrders::Act(const JobRecord& job) {
       dump.set_others_follow(job.current.others_follow);
       dump.set_together(together);
       // Once the image counts, a rank that has to be dumped again is not made to wait.
-      if (job.state == JobState::kDumping) dump.set_notice_us(job.current.notice.count());
+      const bool is_told = HoldsTogether(job) && seen.report.failed_op() >= op;  // its peers stand still
+      if (job.state == JobState::kDumping && !is_told) dump.set_notice_us(job.current.notice.count());
+      for (const auto& [exited, code] : job.exited) dump.add_exited(exited);
       // Some write much of earlier ones again.
       const Duration whole =
           job.current.keep_running ? cluster_.TimeToDump(job, job.current.tier) : Duration(0);
@@ -87,6 +92,21 @@ void JobOrders::Act(const JobRecord& job) {
         (told && !(job.state == JobState::kSuspending && as_ordered))) {
       if (seen.report.op() != 0) command.set_op(seen.report.op());
       command.mutable_abort();
+      orders_.Send(job.nodes[rank], ClusterView::TaskOf(job, rank), std::move(command));
+      continue;
+    }
+    // Nobody is let in before all are there: for a connection that has not been restored yet a packet is its
+    // end.
+    if (!network.empty() && !seen.report.joined()) {
+      const TaskId task = ClusterView::TaskOf(job, rank);
+      if (orders_.WasSent(job.nodes[rank], task, op, v1::ToAgent::kJoinNetwork)) continue;
+      command.mutable_join_network()->mutable_ranks()->Assign(network.begin(), network.end());
+      orders_.Send(job.nodes[rank], task, std::move(command));
+      continue;
+    }
+    // Nor does anybody send before all are let in.
+    if (phase == v1::RESTORING && all_joined) {
+      command.mutable_all_joined();
       orders_.Send(job.nodes[rank], ClusterView::TaskOf(job, rank), std::move(command));
       continue;
     }
@@ -120,7 +140,7 @@ void JobOrders::Act(const JobRecord& job) {
           command.mutable_pass_barrier()->set_barrier(at);
           break;
         }
-        send = phase == v1::RUNNING || phase == v1::SUSPENDED;
+        send = (phase == v1::RUNNING || phase == v1::SUSPENDED) && (may_stop || !HoldsTogether(job));
         dump(std::max(op, seen.report.failed_op() + 1));
         break;
       case JobState::kCommitting:

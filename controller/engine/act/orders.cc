@@ -28,6 +28,12 @@ void Orders::SendTo(const NodeId& node, const TaskId& task, int64_t cluster, v1:
   Command(node, std::move(command));
 }
 
+bool Orders::WasSent(const NodeId& node, const TaskId& task, int64_t op, v1::ToAgent::WhatCase what) const {
+  const auto sent = sent_.find({task, node, 0});
+  return sent != sent_.end() && sent->second.op == op && sent->second.kind == static_cast<int>(what) &&
+         clock_.Now() - sent->second.at < kSendAgain;
+}
+
 void Orders::Command(const NodeId& node, v1::ToAgent command) {
   outbox_.emplace_back(node, std::move(command));
 }

@@ -29,6 +29,8 @@ class Orders {
   void Send(const NodeId& node, const TaskId& task, v1::ToAgent command) {
     SendTo(node, task, 0, std::move(command));
   }
+  // Such an order about the task is the last that it was sent, a moment ago: Send() would do nothing.
+  bool WasSent(const NodeId& node, const TaskId& task, int64_t op, v1::ToAgent::WhatCase what) const;
   // The same about a task of another cluster.
   void SendTo(const NodeId& node, const TaskId& task, int64_t cluster, v1::ToAgent command);
   // Any order.

@@ -63,6 +63,7 @@ absl::StatusOr<std::optional<Engine::Submitted>> Admission::AnswerAtOnce(
   SIDING_RETURN_IF_ERROR(CheckMethods(spec));
   SIDING_RETURN_IF_ERROR(CheckGraces(spec));
   SIDING_RETURN_IF_ERROR(CheckEverFits(spec));
+  SIDING_RETURN_IF_ERROR(CheckConnections(spec));
   SIDING_RETURN_IF_ERROR(CheckCount(caller));
   const bool is_protected = spec.methods.Has(Method::kCheckpoint) && policy_.MostLostWork(spec) > Duration(0);
   if (spec.auto_checkpoint_interval && policy_.node_failures_per_year <= 0 && !is_protected) {
@@ -264,6 +265,19 @@ absl::Status Admission::CheckGraces(const JobSpec& spec) const {
   SIDING_RETURN_IF_ERROR(check("kill_grace", spec.kill_grace, "max_kill_grace", policy_.max_kill_grace));
   SIDING_RETURN_IF_ERROR(check("notice", spec.notice, "max_notice", policy_.max_notice));
   return spec.app ? check("app.grace", spec.app->grace, "max_notice", policy_.max_notice) : absl::OkStatus();
+}
+
+// Any node may become one of its.
+absl::Status Admission::CheckConnections(const JobSpec& spec) const {
+  if (!spec.keep_connections) return absl::OkStatus();
+  for (const auto& [node, observed] : state_.observed_nodes) {
+    if (observed.hello.keeps_connections() || !cluster_.InUse(node)) continue;
+    const std::string& why = observed.hello.no_network();
+    return absl::FailedPreconditionError(
+        absl::StrCat("connections: they cannot be kept on node ", node.value(), ": ",
+                     why.empty() ? "its agent is of an earlier version" : why));
+  }
+  return absl::OkStatus();
 }
 
 // On all known nodes, as if they were empty and up. Requests are refused by their plans.

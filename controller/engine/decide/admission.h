@@ -71,6 +71,7 @@ class Admission {
   absl::Status CheckMethods(const JobSpec& spec) const;
   absl::Status CheckGraces(const JobSpec& spec) const;
   absl::Status CheckEverFits(const JobSpec& spec) const;
+  absl::Status CheckConnections(const JobSpec& spec) const;
   absl::Status CheckCount(const Caller& caller) const;
   // None that a task has which the journal does not know, as after a new one was begun: the job's own would
   // be taken for it.

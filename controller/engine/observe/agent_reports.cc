@@ -21,7 +21,8 @@ v1::Hello ToKeep(v1::Hello hello) {
   hello.clear_tasks();
   for (std::string* text :
        {hello.mutable_boot_id(), hello.mutable_version(), hello.mutable_criu(), hello.mutable_criu_problem(),
-        hello.mutable_gpu_problem(), hello.mutable_fence_problem(), hello.mutable_problem()})
+        hello.mutable_gpu_problem(), hello.mutable_fence_problem(), hello.mutable_no_network(),
+        hello.mutable_problem()})
     *text = Cut(*text);
   for (v1::Gpu& gpu : *hello.mutable_gpus()) {
     gpu.set_uuid(Cut(gpu.uuid()));
@@ -168,7 +169,9 @@ void AgentReports::OnReport(const NodeId& node, const v1::TaskReport& report) {
   // Heartbeats repeat what is known; the job is looked at only if something has changed.
   const bool news = task.report.phase() != report.phase() || task.report.failed_op() != report.failed_op() ||
                     task.report.committed_op() != report.committed_op() || task.report.op() != report.op() ||
-                    task.report.barrier() != report.barrier();
+                    task.report.barrier() != report.barrier() || task.report.joined() != report.joined() ||
+                    task.report.has_endpoint() != report.has_endpoint() ||
+                    task.report.not_joined() != report.not_joined();
   const bool cannot = kept.cannot_checkpoint() != task.report.cannot_checkpoint() ||
                       kept.gpu_state_lost() != task.report.gpu_state_lost();
   task.report = std::move(kept);

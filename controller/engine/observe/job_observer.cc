@@ -123,6 +123,17 @@ bool JobObserver::ObserveReturnedNodes(const JobRecord& job) {
   return false;
 }
 
+// Of a job that keeps its connections: nothing will come of this start. Empty: it may.
+std::string JobObserver::WhyNotInItsNetwork(const JobRecord& job, int rank, const TaskSeen& seen) const {
+  if (!job.spec.keep_connections) return "";
+  const auto observed = state_.observed_nodes.find(job.nodes[rank]);
+  const bool is_able = observed == state_.observed_nodes.end() || !observed->second.connected ||
+                       observed->second.hello.keeps_connections();
+  const bool is_not_in_it = seen.phase() == v1::RUNNING && !seen.report.has_endpoint();
+  if (is_not_in_it || (!is_able && !seen.known)) return "no connections are kept on this node";
+  return seen.report.joined() ? "" : seen.report.not_joined();
+}
+
 bool JobObserver::ObserveStart(const JobRecord& job) {
   Time started{};
   bool all = true;
@@ -140,8 +151,21 @@ bool JobObserver::ObserveStart(const JobRecord& job) {
       if (state_.copied.contains(image)) observed_.doubted_copies.insert(image);
       return true;
     }
+    if (const std::string why = WhyNotInItsNetwork(job, rank, seen); !why.empty()) {
+      v1::TaskReport failed = seen.report;
+      failed.set_error(why);
+      failed.set_node_problem(true);
+      faults_.OnFailedStart(job);
+      if (job.state == JobState::kRestoring && job.current.checkpoint != CheckpointId())
+        recovery_.RestoreFailed(job, rank, failed);
+      else
+        recovery_.StartFailed(job, rank, failed);
+      return true;
+    }
     // A rank that has exited already has run, too; one that was found where it is may be frozen.
     all &= seen.phase() == v1::RUNNING || seen.phase() == v1::EXITED || seen.phase() == v1::SUSPENDED;
+    // Until then what it sends to its peers goes nowhere.
+    all &= !job.spec.keep_connections || seen.phase() != v1::RUNNING || seen.report.joined();
     started = std::max(started, FromMicros(seen.report.started_us()));
   }
   if (!all) return false;
@@ -318,10 +342,14 @@ bool JobObserver::ObserveFreeze(const JobRecord& job) {
 // A rank that has ended since may be in no image, and was alive for those of the others.
 bool JobObserver::ObserveEndedRank(const JobRecord& job) {
   const auto checkpoint = state_.checkpoints.find(job.current.checkpoint);
-  if (!DumpsTogether(job) || checkpoint == state_.checkpoints.end() ||
-      checkpoint->second.exited == job.exited)
+  const bool fits_together = DumpsTogether(job) || HoldsTogether(job);
+  if (!fits_together || checkpoint == state_.checkpoints.end() || checkpoint->second.exited == job.exited)
     return false;
-  recorder_.Move(job, Moved(JobEvent::kDumpFailed, "one of its ranks ended meanwhile"));
+  const char* const why = "one of its ranks ended meanwhile";
+  if (job.state == JobState::kCommitting && cluster_.CommitOf(job).has_left)
+    recovery_.FallBack(job, why);
+  else
+    recorder_.Move(job, Moved(job.in_ram ? JobEvent::kStaysFrozen : JobEvent::kDumpFailed, why));
   return true;
 }
 

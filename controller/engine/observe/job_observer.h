@@ -44,6 +44,7 @@ class JobObserver {
   bool ObserveLostImages(const JobRecord& job);
   bool ObserveReturnedNodes(const JobRecord& job);
   bool ObserveStart(const JobRecord& job);
+  std::string WhyNotInItsNetwork(const JobRecord& job, int rank, const TaskSeen& seen) const;
   bool ObserveExits(const JobRecord& job);
   bool WasEndedUnheard(const JobRecord& job, const v1::TaskReport& report) const;
   bool ObserveLostTasks(const JobRecord& job);

@@ -100,6 +100,24 @@ v1::DumpBarrier ClusterView::BarrierOf(const JobRecord& job) const {
   return all;
 }
 
+std::vector<v1::GangEndpoint> ClusterView::NetworkOf(const JobRecord& job) const {
+  std::vector<v1::GangEndpoint> network;
+  if (!job.spec.keep_connections) return network;
+  for (const int rank : LiveRanks(job)) {
+    const v1::TaskReport& report = Seen(job, rank).report;
+    // While it is being restored it has an endpoint when it waits for the others.
+    const bool is_there = report.phase() == v1::RUNNING || report.phase() == v1::RESTORING;
+    if (!is_there || !report.has_endpoint()) return {};
+    network.push_back(report.endpoint());
+  }
+  return network;
+}
+
+bool ClusterView::AreJoined(const JobRecord& job) const {
+  const std::vector<int> ranks = LiveRanks(job);
+  return std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return Seen(job, rank).report.joined(); });
+}
+
 CommitView ClusterView::CommitOf(const JobRecord& job) const {
   const std::vector<int> ranks = LiveRanks(job);
   const bool stays = job.current.keep_running;

@@ -51,6 +51,11 @@ class ClusterView {
   bool HaveAllSaved(const JobRecord& job) const;
   // Of a job whose ranks are dumped together: the last barrier that all of them have come to.
   v1::DumpBarrier BarrierOf(const JobRecord& job) const;
+  // Of a job that keeps its connections: where the networks of all ranks that have not exited are reached;
+  // empty: not all of them run and have one.
+  std::vector<v1::GangEndpoint> NetworkOf(const JobRecord& job) const;
+  // All of these ranks are in that network.
+  bool AreJoined(const JobRecord& job) const;
   // Of a job that is committing.
   CommitView CommitOf(const JobRecord& job) const;
   // An agent has reported the node, or the journal names it.

@@ -62,6 +62,8 @@ v1::TaskReport WithShortTexts(v1::TaskReport report) {
   report.set_cannot_drain(Cut(report.cannot_drain()));
   report.set_gpu_state_lost(Cut(report.gpu_state_lost()));
   report.set_timer(Cut(report.timer()));
+  report.set_not_joined(Cut(report.not_joined()));
+  if (report.has_endpoint()) report.mutable_endpoint()->set_address(Cut(report.endpoint().address()));
   report.set_checkpoint(Cut(report.checkpoint()));
   if (report.notes_size() > kMostNotes)
     report.mutable_notes()->DeleteSubrange(kMostNotes, report.notes_size() - kMostNotes);
@@ -212,6 +214,10 @@ bool IsOfOrder(const JobRecord& job, int64_t op) {
 bool DumpsTogether(const JobRecord& job) {
   return job.current.event == JobEvent::kOrderDump && job.current.keep_running && job.nodes.size() > 1 &&
          job.spec.per_node.gpus == 0;
+}
+
+bool HoldsTogether(const JobRecord& job) {
+  return job.current.event == JobEvent::kOrderDump && job.spec.keep_connections && job.nodes.size() > 1;
 }
 
 bool IsAfterItsStart(const JobRecord& job, int64_t op) { return op >= OpOfOrder(job, 1); }

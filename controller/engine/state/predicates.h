@@ -89,6 +89,8 @@ bool IsOfOrder(const JobRecord& job, int64_t op);
 // Its ranks wait for each other where they are about to be stopped, and where they could run on. A dump of
 // one after the others' has failed would be of a later moment, so it is the whole that fails.
 bool DumpsTogether(const JobRecord& job);
+// Of a job that keeps its connections: its ranks stand still, all of them, before packets are kept from any.
+bool HoldsTogether(const JobRecord& job);
 // Of an order after that by which a cluster manager's task is started.
 bool IsAfterItsStart(const JobRecord& job, int64_t op);
 // The task's image counts that was ordered. After a copy of the journal was put back, that of a dump before

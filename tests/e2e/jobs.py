@@ -202,3 +202,96 @@ def began_anew(lines):
     """Whether these are of a counter that was interrupted, and of another start of it that came to its end."""
     again = max((i for i, line in enumerate(lines) if line == "0"), default=0)
     return again > 0 and lines[:again] == [*map(str, range(again))] and miscounted(lines[again:]) is None
+
+# Ranks with a TCP connection between any two of them, over which all send at once: each line is a round in which every rank has sent
+# SIZE random bytes to each other one. At the end each tells the others what it has sent, and compares what has come: a rank of another
+# moment than its peers would know of other bytes. Rank 0 sees its gate first, and says so in its next round. Arguments: GATE, SIZE, and FILE, where it notes how long each round took that took longer than 5 ms, and when it was over.
+MESH = r"""
+import hashlib, os, selectors, socket, sys, time
+gate, size, gaps = sys.argv[1], int(sys.argv[2]), None
+rank, addresses = int(os.environ["SIDING_RANK"]), os.environ["SIDING_GANG_ADDRS"].split(",")
+def connected(address):
+    while True:
+        try:
+            return socket.create_connection((address, 7000))
+        except ConnectionRefusedError:
+            time.sleep(0.02)
+listener = socket.create_server((addresses[rank], 7000), backlog=len(addresses))
+peers = {other: connected(addresses[other]) for other in range(rank)}
+for peer in peers.values():
+    peer.sendall(bytes([rank]))
+while len(peers) < len(addresses) - 1:
+    peer, _ = listener.accept()
+    peers[peer.recv(1)[0]] = peer
+if len(sys.argv) > 3:
+    gaps = open(f"{sys.argv[3]}.{rank}", "w", buffering=1)
+sums = {other: (hashlib.sha256(), hashlib.sha256()) for other in peers}
+i, last, before = 0, False, time.time()
+while not last:
+    ending = rank == 0 and os.path.exists(gate)
+    mine = bytes([ending]) + os.urandom(size)
+    sent, got = dict.fromkeys(peers, 0), {other: b"" for other in peers}
+    busy = selectors.DefaultSelector()
+    for other, peer in peers.items():
+        peer.setblocking(False)
+        busy.register(peer, selectors.EVENT_READ | selectors.EVENT_WRITE, other)
+    while any(sent[o] < len(mine) or len(got[o]) < len(mine) for o in peers):
+        for key, events in busy.select():
+            other, peer = key.data, key.fileobj
+            if events & selectors.EVENT_WRITE and sent[other] < len(mine):
+                sent[other] += peer.send(mine[sent[other]:])
+                if sent[other] == len(mine):
+                    busy.modify(peer, selectors.EVENT_READ, other)
+            if events & selectors.EVENT_READ and len(got[other]) < len(mine):
+                came = peer.recv(len(mine) - len(got[other]))
+                assert came, f"rank {other} has hung up"
+                got[other] += came
+                if len(got[other]) == len(mine) and sent[other] == len(mine):
+                    busy.unregister(peer)
+                elif len(got[other]) == len(mine):
+                    busy.modify(peer, selectors.EVENT_WRITE, other)
+    busy.close()
+    for other, came in got.items():
+        sums[other][0].update(mine)
+        sums[other][1].update(came)
+    last = ending or (rank != 0 and got[0][0] == 1)
+    now = time.time()
+    if gaps and now - before > 0.005:
+        gaps.write(f"{now} {now - before}\n")
+    before = now
+    print(f"{i}\n", end="", flush=True)
+    i += 1
+for other, peer in peers.items():
+    peer.setblocking(True)
+    peer.sendall(sums[other][0].digest())
+for other, peer in peers.items():
+    theirs = peer.recv(32, socket.MSG_WAITALL)
+    assert theirs == sums[other][1].digest(), f"what came from rank {other} is not what it sent"
+print("done", flush=True)
+"""
+
+# Rank 0 sends rank 1 MIB, says what, hangs up and ends; rank 1 reads it when there is a file GATE. Both write what it was.
+PARTING = r"""
+import hashlib, os, socket, sys, time
+gate, mib = sys.argv[1], int(sys.argv[2])
+addresses = os.environ["SIDING_GANG_ADDRS"].split(",")
+if os.environ["SIDING_RANK"] == "0":
+    bytes_ = os.urandom(mib << 20)
+    while True:
+        try:
+            peer = socket.create_connection((addresses[1], 7000))
+            break
+        except ConnectionRefusedError:
+            time.sleep(0.02)
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * len(bytes_))
+    peer.sendall(bytes_)
+    peer.close()
+else:
+    peer, _ = socket.create_server((addresses[1], 7000)).accept()
+    while not os.path.exists(gate):
+        time.sleep(0.02)
+    bytes_ = b""
+    while came := peer.recv(1 << 20):
+        bytes_ += came
+print(hashlib.sha256(bytes_).hexdigest(), flush=True)
+"""

@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import signal
+import subprocess
 import uuid
 
 from cluster import PATIENCE, Cluster, kill, marked_processes, wait_for
@@ -35,6 +36,20 @@ def descendants(pids):
         if not more:
             return found
         found |= more
+
+
+def cut_off(pids):
+    """A machine without power does not say goodbye: what these have a network of their own for is not told that they end."""
+    own = os.readlink("/proc/self/ns/net")
+    networks = {}
+    for pid in pids:
+        try:
+            networks[os.readlink(f"/proc/{pid}/ns/net")] = pid
+        except OSError:
+            pass  # it ended while we looked
+    for network, pid in networks.items():
+        if network != own:
+            subprocess.run(["nsenter", f"--net=/proc/{pid}/ns/net", "ip", "link", "delete", "siding0"], stderr=subprocess.DEVNULL)
 
 
 class Machines(Cluster):
@@ -79,6 +94,7 @@ class Machines(Cluster):
         os.kill(self.agents[node].pid, signal.SIGSTOP)  # at once: what it does has not gone on when all the others are found
         tasks = [folder.name.split(".")[:3] for folder in (self.dir / node / "tasks").iterdir()]
         pids = descendants([self.agents[node].pid, *marked_processes(self.dir / node / "tasks")])
+        cut_off(pids)
         kill(pids)
         self.agents[node].wait(PATIENCE)
         for task in tasks:

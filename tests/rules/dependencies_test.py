@@ -53,17 +53,19 @@ OURS = {
     "agent": ["model", "store", "common", "siding/v1", *SPANK_WIRE],
     # From the bottom: what the kernel offers, what is done to processes with it, the programs, the node.
     "agent/os": ["common"],
+    "agent/network": ["agent/os", "common"],
     "agent/criu": ["agent/os", "agent/criu", "common"],
     "agent/gpu": ["agent/os", "common"],
     "agent/task": ["common", "siding/v1"],
     "agent/memory": ["agent/os", "agent/criu/pagemap.pb.h", "model", "store", "common"],
     "agent/checkpoint": ["agent/os", "agent/criu", "agent/memory", "store", "common"],
     "agent/pods": ["agent/os", "agent/criu", "agent/checkpoint", "store", "common"],
-    "agent/shim": ["agent/os", "agent/criu", "agent/gpu", "agent/checkpoint", "agent/task", "store", "common", *SPANK_WIRE],
-    "agent/node": ["agent/os", "agent/criu", "agent/gpu", "agent/memory", "agent/checkpoint", "agent/pods", "agent/task", "agent/shim", "store", "common", "siding/v1"],
+    "agent/shim": ["agent/os", "agent/criu", "agent/gpu", "agent/checkpoint", "agent/network", "agent/task", "store", "common", "siding/v1", *SPANK_WIRE],
+    "agent/node": ["agent/os", "agent/network", "agent/criu", "agent/gpu", "agent/memory", "agent/checkpoint", "agent/pods", "agent/task", "agent/shim", "store", "common", "siding/v1"],
     "agent/link": ["agent/node", "common", "siding/v1"],
     "agent/on_node": ["agent/os", "agent/criu", "store", "common"],
     "agent/slurm": ["agent/gpu", "agent/node", "store", "common", "siding/v1", *SPANK_WIRE],
+    "launch": ["common"],
     "spank": [],
     "sim": ["model", "planner", "policy", "common"],
     "cli": ["common", "policy", "model", "siding/v1", "controller/platform/slurm", "controller/journal/check.h", "controller/journal/copy.h",
@@ -89,7 +91,7 @@ IMPURE = re.compile(r"^(grpc|grpcpp|google/protobuf|siding/v1|sqlite3|spdlog|yam
 # The service knows no way by which calls come; these are the ways, and what is theirs.
 WAYS = ("controller/api/grpc_api", "controller/api/time_limit")
 OF_A_WAY = re.compile(r"^(grpc|grpcpp|microhttpd)|grpc\.pb\.h$|^controller/identity/identity\.h$|^controller/wire/grpc_status\.h$")
-FOLDERS = ["common", "model", "policy", "planner", "store", "controller", "page", "agent", "cli", "siding/v1", "sim", "spank"]
+FOLDERS = ["common", "model", "policy", "planner", "store", "controller", "page", "agent", "cli", "siding/v1", "sim", "spank", "launch"]
 
 
 def includes(text):

@@ -151,6 +151,7 @@ v1::Hello Agent::Hello() {
   v1::Hello hello;
   hello.set_boot_id(std::to_string(machine_.boot()));
   *hello.mutable_capacity() = ToProto(machine_.capacity());
+  hello.set_keeps_connections(true);
   if (machine_.fault_is_seen) hello.set_problem(machine_.fault);
   for (const auto& [id, task] : tasks_) *hello.add_tasks() = task->Report();
   return hello;

@@ -96,6 +96,25 @@ void Checks::PutBack(const std::function<void()>& put_back) {
   }
 }
 
+// All of its ranks have been started, and it is told of their networks and of no earlier ones.
+void Checks::OnJoin(const TaskId& task, const v1::JoinNetwork& network) {
+  for (const v1::GangEndpoint& rank : network.ranks()) {
+    const auto made = lab_.networks.find({rank.address(), rank.vni()});
+    if (made == lab_.networks.end() || made->second != TaskId{task.job, task.incarnation, rank.rank()})
+      lab_.trace.Violate(absl::StrCat("task ", ToString(task), " is joined to a network that is not rank ",
+                                      rank.rank(), "'s"));
+  }
+  const JobRecord* job = Find(task.job);
+  for (int rank = 0; job != nullptr && rank < job->spec.nodes; ++rank) {
+    if (job->exited.contains(rank)) continue;
+    const TaskId peer{task.job, task.incarnation, rank};
+    if (std::none_of(lab_.networks.begin(), lab_.networks.end(),
+                     [&](const auto& made) { return made.second == peer; }))
+      lab_.trace.Violate(
+          absl::StrCat("task ", ToString(task), " is joined to others before rank ", rank, " is there"));
+  }
+}
+
 void Checks::OnBurnt(const NodeId& node) {
   burnt_.insert(node);
   for (const auto& [image, content] : lab_.store.images) {
@@ -302,9 +321,12 @@ std::string Checks::Unrest() const {
                           FormatDuration(lab_.timeline.Now() - job.state_since), " (", job.reason, ")");
   }
   for (const Machine* machine : machines_) {
-    for (const auto& [id, process] : machine->processes())
+    for (const auto& [id, process] : machine->processes()) {
+      // Left alone, and nobody tells it where its other ranks are.
+      if (process.alone && Find(id.job) == nullptr && IsLost(id)) continue;
       return absl::StrCat("task ", ToString(id), " lives on ", machine->node().value(), ", ",
                           process.frozen ? "frozen" : "running", ", and its job is over");
+    }
     for (const auto& [id, folder] : machine->folders) {
       // One of which nothing is recorded is left alone.
       if (Find(id.job) == nullptr && IsLost(id)) continue;

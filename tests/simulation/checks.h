@@ -43,6 +43,7 @@ class Checks {
   void OnPromise(JobId job) { promises_.insert(job); }
   void OnUserKill(JobId job) { killed_by_user_.insert(job); }
   void OnUserRestart(JobId job) { restarted_by_user_.insert(job); }
+  void OnJoin(const TaskId& task, const v1::JoinNetwork& network);
   // Before all that is on its disk is gone.
   void OnBurnt(const NodeId& node);
 

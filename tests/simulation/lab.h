@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "siding/v1/agent.pb.h"
 #include "tests/simulation/image_store.h"
 #include "tests/simulation/odds.h"
 #include "tests/simulation/program.h"
@@ -30,6 +31,10 @@ struct Lab {
   // Who came to the end of its work: in which incarnations, by job and rank. In several, where one was
   // started because another was taken for lost.
   std::map<std::pair<JobId, int>, std::set<int>> finished;
+  // Which task each network was made for that a rank had to itself, by its node and number.
+  std::map<std::pair<std::string, int>, TaskId> networks;
+  // Called when a rank has been let into the network of its job.
+  std::function<void(const TaskId&, const v1::JoinNetwork&)> on_join = [](const TaskId&, const auto&) {};
   // Called when a process has begun to run, or goes on.
   std::function<void()> on_running = [] {};
   // Called when an image has become visible, and when one has been deleted.

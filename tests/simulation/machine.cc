@@ -21,7 +21,7 @@ void Machine::Tell(const TaskId& id) {
   });
 }
 
-void Machine::StartShim(const TaskId& id, Start start) {
+void Machine::StartShim(const TaskId& id, const Start& start) {
   const int number = ++shims_started_;
   shims_[id] = {false, number};
   After(start.takes, [this, id, number, start] {
@@ -37,18 +37,25 @@ void Machine::StartShim(const TaskId& id, Start start) {
       Tell(id);
       return;
     }
-    const Duration off = lab_.random.Chance(lab_.odds.clock_off) ? lab_.random.Between(-3h, 3h) : 0us;
-    folder.running.emplace().set_started_us(ToMicros(lab_.timeline.Now() + off));
-    folder.running->mutable_init()->set_pid(number);
+    start.alone&& start.restores ? void(folder.restored = number) : Run(folder, number);
     const bool fails = start.program.fails_at_rank == id.rank;
     Process& process = processes_[id] = {start.program, id.rank,
                                          fails ? start.program.work / 2 : start.program.work, start.from};
     process.uses = start.uses;
+    process.alone = start.alone;
+    if (start.alone) lab_.networks[{node_.value(), number}] = id;
     process.total = std::max(process.total, process.work);
-    lab_.trace(node_.value(), "task ", ToString(id), " runs from ", FormatDuration(start.from));
+    lab_.trace(node_.value(), "task ", ToString(id), folder.running ? " runs from " : " waits for others at ",
+               FormatDuration(start.from));
     GoOn(id, process);
     Tell(id);
   });
+}
+
+void Machine::Run(TaskFolder& folder, int number) {
+  const Duration off = lab_.random.Chance(lab_.odds.clock_off) ? lab_.random.Between(-3h, 3h) : 0us;
+  folder.running.emplace().set_started_us(ToMicros(lab_.timeline.Now() + off));
+  folder.running->mutable_init()->set_pid(number);
 }
 
 Process* Machine::Find(const TaskId& id) {
@@ -154,6 +161,17 @@ void Machine::Seize(const TaskId& id) {
 void Machine::Release(const TaskId& id) {
   if (Process* process = Find(id); process != nullptr && process->seized) {
     process->seized = false;
+    GoOn(id, *process);
+  }
+}
+
+void Machine::Join(const TaskId& id) {
+  if (Process* process = Find(id); process != nullptr && process->alone) {
+    process->alone = false;
+    if (TaskFolder& folder = folders[id]; !folder.running) {
+      Run(folder, folder.restored);
+      Tell(id);
+    }
     GoOn(id, *process);
   }
 }

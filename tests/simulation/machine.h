@@ -22,6 +22,7 @@ struct TaskFolder {
   std::optional<agent::ShimRunning> running;
   std::optional<agent::ShimFailed> failed;
   std::optional<agent::ShimExit> exit;
+  int restored = 0;  // number of the process that waits for its other ranks
 };
 
 struct Process {
@@ -33,11 +34,12 @@ struct Process {
   bool frozen = false;  // by the freezer
   bool parked = false;  // frozen for others: it uses no slots even when it is thawed to be dumped
   bool seized = false;  // by CRIU
+  bool alone = false;   // it waits for its job's network
   bool dumped = false;  // and CRIU ends it, whatever becomes of the agent
   int saves = 0;        // its marker's version
   Resources uses;
   uint64_t change = 0;  // counts everything that makes an expected end void
-  bool Runs() const { return !frozen && !seized; }
+  bool Runs() const { return !frozen && !seized && !alone; }
 };
 
 // Not thread-safe.
@@ -52,13 +54,15 @@ class Machine {
   struct Start {
     Program program;
     Resources uses;
-    Duration from{0};   // the work that is done already
-    Duration takes{0};  // until it runs
+    Duration from{0};       // the work that is done already
+    Duration takes{0};      // until it runs
+    bool alone = false;     // until Join()
+    bool restores = false;  // alone, it stands still
     std::optional<std::string> fails_with;
     bool fails_outside = false;  // because of what is around the task
     bool refused = false;        // because of what criu finds in its image
   };
-  void StartShim(const TaskId& id, Start start);
+  void StartShim(const TaskId& id, const Start& start);
   bool HasShim(const TaskId& id) const { return shims_.contains(id); }
   void KillAll(const TaskId& id);    // SIGKILL; a shim that is still at the start gives up
   void Terminate(const TaskId& id);  // SIGTERM
@@ -67,6 +71,7 @@ class Machine {
   void Thaw(const TaskId& id, bool parked);
   void Seize(const TaskId& id);
   void Release(const TaskId& id);
+  void Join(const TaskId& id);
   // CRIU has written the image and been told to end the processes.
   void EndDumped(const TaskId& id);
   Process* Find(const TaskId& id);
@@ -93,6 +98,7 @@ class Machine {
     bool gave_word = false;
     int number = 0;
   };
+  void Run(TaskFolder& folder, int number);
   void End(const TaskId& id, int code, int signal);
   void CountWork(Process& process);
   void GoOn(const TaskId& id, Process& process);

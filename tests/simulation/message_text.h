@@ -64,6 +64,10 @@ inline std::string Words(const v1::ToAgent& command) {
                           command.dump().together() ? " together" : "");
     case v1::ToAgent::kPassBarrier:
       return absl::StrCat("pass", task, " ", v1::DumpBarrier_Name(command.pass_barrier().barrier()));
+    case v1::ToAgent::kJoinNetwork:
+      return absl::StrCat("join", task, " to ", command.join_network().ranks_size());
+    case v1::ToAgent::kAllJoined:
+      return "all-joined" + task;
     case v1::ToAgent::kCommit:
       return "commit" + task;
     case v1::ToAgent::kAbort:

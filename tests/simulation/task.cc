@@ -17,7 +17,26 @@ void Task::OnShim() {
 
 // ---- What the machine wants. ----
 
-void Task::Execute(const v1::ToAgent& command) { Perform(machine_.Take(command, host_.lab.timeline.Now())); }
+void Task::Execute(const v1::ToAgent& command) {
+  if (command.has_join_network()) return Join(command.join_network());
+  if (command.has_all_joined()) return RunJoined();
+  Perform(machine_.Take(command, host_.lab.timeline.Now()));
+}
+
+// agent/node/task_network.cc.
+void Task::RunJoined() {
+  if (record_.report().joined()) host_.machine.Join(id_);
+}
+
+void Task::Join(const v1::JoinNetwork& network) {
+  const bool runs = machine_.phase() == v1::RUNNING || machine_.phase() == v1::RESTORING;
+  if (!runs || !record_.report().has_endpoint()) return;
+  if (machine_.phase() == v1::RUNNING) host_.machine.Join(id_);
+  host_.lab.on_join(id_, network);
+  record_.mutable_report()->set_joined(true);
+  Persist();
+  Send();
+}
 
 void Task::Perform(const TaskActions& actions) {
   for (const TaskAction& action : actions) {

@@ -34,6 +34,8 @@ class Task : private TaskSteps {
       : TaskSteps(host.lab, std::move(record)), host_(host), id_(id) {}
 
   void Execute(const v1::ToAgent& command);
+  void Join(const v1::JoinNetwork& network);
+  void RunJoined();
   void Adopt();
   v1::TaskReport Report();
   bool CanForget() const { return IsOver(machine_.phase()) && !machine_.busy(); }
@@ -57,6 +59,7 @@ class Task : private TaskSteps {
   bool FailsByNode();
   void DoLaunch(const v1::ToAgent& command);
   void DoRestore(const v1::ToAgent& command);
+  bool NoteNetwork(int number);
   void AwaitStart();
   void DoAdopt();
 
@@ -64,6 +67,7 @@ class Task : private TaskSteps {
   void DoDump(const v1::ToAgent& command);
   bool FinishesBehind(const v1::Dump& dump) const;
   void Meet(v1::DumpBarrier barrier, const v1::ToAgent& command, Step then);
+  void Seize(const v1::ToAgent& command);
   void WriteImage(const v1::ToAgent& command);
   void LetRun(const v1::ToAgent& command);
   void AwaitDecision(const v1::ToAgent& command);

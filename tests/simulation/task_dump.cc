@@ -26,7 +26,7 @@ void Task::DoDump(const v1::ToAgent& command) {
     if (!failure.empty()) return EndDump(command, failure);
     ThawIfFrozen(was_frozen);
     Pause(1ms, 20ms,
-          [this, command] { Meet(v1::BARRIER_STOP, command, [this, command] { WriteImage(command); }); });
+          [this, command] { Meet(v1::BARRIER_STOP, command, [this, command] { Seize(command); }); });
   });
 }
 
@@ -37,7 +37,9 @@ bool Task::FinishesBehind(const v1::Dump& dump) const {
 }
 
 void Task::Meet(v1::DumpBarrier barrier, const v1::ToAgent& command, Step then) {
-  if (!FinishesBehind(command.dump()) || !command.dump().together()) return then();
+  const bool meets =
+      barrier == v1::BARRIER_HOLD ? record_.report().has_endpoint() : FinishesBehind(command.dump());
+  if (!meets || !command.dump().together()) return then();
   if (barrier == v1::BARRIER_RUN_ON) Observe(task::Captured{});
   Observe(task::AtBarrier{barrier});
   const auto may_pass = [this, barrier] { return machine_.may_pass() >= barrier; };
@@ -48,11 +50,15 @@ void Task::Meet(v1::DumpBarrier barrier, const v1::ToAgent& command, Step then) 
       });
 }
 
-void Task::WriteImage(const v1::ToAgent& command) {
-  Lab& lab = host_.lab;
+void Task::Seize(const v1::ToAgent& command) {
   if (const std::string why = WhyStop(); !why.empty()) return EndDump(command, why);
   host_.machine.Seize(id_);
-  image_ = {.incarnation = id_.incarnation, .stopped = lab.timeline.Now()};
+  image_ = {.incarnation = id_.incarnation, .stopped = host_.lab.timeline.Now()};
+  Meet(v1::BARRIER_HOLD, command, [this, command] { WriteImage(command); });
+}
+
+void Task::WriteImage(const v1::ToAgent& command) {
+  Lab& lab = host_.lab;
   lab.store.drafts[NameOfImage(command)] = host_.machine.node();
   Duration takes = host_.dump.For(Bytes{MemoryOf()});
   if (Draws(lab.odds.dump_slow)) takes += lab.random.Between(30s, 240s);

@@ -22,6 +22,7 @@ void Task::DoLaunch(const v1::ToAgent& command) {
   Machine::Start start{ProgramOf(lab.programs, spec.command(1)), FromProto(spec.per_node())};
   const auto saved = lab.store.own_saves.find({id_.job, id_.rank});
   if (command.launch().restart_after_save() && saved != lab.store.own_saves.end()) start.from = saved->second;
+  start.alone = spec.keep_connections();
   start.takes = lab.random.Between(1ms, 300ms);
   if (Draws(lab.odds.launch_fails)) start.fails_with = "the command could not be started";
   host_.machine.StartShim(id_, start);
@@ -46,6 +47,7 @@ void Task::DoRestore(const v1::ToAgent& command) {
   const v1::JobSpec& spec = restore.spec();
   Machine::Start start{ProgramOf(lab.programs, spec.command(1)), FromProto(spec.per_node())};
   start.from = found->second.work;
+  start.alone = start.restores = spec.keep_connections();
   record_.mutable_report()->set_image_bytes(start.program.memory.value);
   start.takes = host_.restore.For(start.program.memory);
   if (Draws(lab.odds.restore_fails)) start.fails_with = "criu: a pid is in use";
@@ -62,9 +64,21 @@ void Task::DoRestore(const v1::ToAgent& command) {
   AwaitStart();
 }
 
+// False: it is known, or there is none.
+bool Task::NoteNetwork(int number) {
+  if (!record_.spec().keep_connections() || record_.report().has_endpoint()) return false;
+  v1::GangEndpoint& endpoint = *record_.mutable_report()->mutable_endpoint();
+  endpoint.set_rank(id_.rank);
+  endpoint.set_address(host_.machine.node().value());
+  endpoint.set_vni(number);
+  Persist();
+  return true;
+}
+
 void Task::AwaitStart() {
   const auto decided = [this] {
     if (Folder().running || Folder().failed || machine_.ended()) return true;
+    if (Folder().restored > 0 && NoteNetwork(Folder().restored)) Send();
     if (machine_.interrupted()) host_.machine.KillAll(id_);
     return Folder().failed.has_value();
   };
@@ -72,12 +86,14 @@ void Task::AwaitStart() {
     if (const auto& running = Folder().running) {
       *record_.mutable_init() = running->init();
       record_.mutable_report()->set_started_us(running->started_us());
+      NoteNetwork(running->init().pid());
       Observe(task::Started{});
     } else if (const auto& failed = Folder().failed) {
       Observe(task::StartFailed{.error = failed->message(),
                                 .outside_problem = failed->outside_problem(),
                                 .image_refused = failed->image_refused()});
     } else {
+      host_.machine.KillAll(id_);  // what it has left
       Observe(task::StartFailed{.error = "siding-shim ended without a word"});
     }
     Finish();

@@ -102,6 +102,7 @@ void World::DrawJobs(uint64_t seed) {
   for (int i = 0; i < batch; ++i) {
     JobSpec spec = DrawSpec();
     DrawLimits(limits, spec);
+    spec.keep_connections = spec.nodes > 1 && limits.Chance(0.5);
     lab_.timeline.After(random.Between(0s, 90s), [this, spec] { Submit(spec, 0s); });
   }
   for (int i = 0; i < on_demand; ++i) {

@@ -29,6 +29,9 @@ World::World(uint64_t seed, bool print) : lab_(seed, print) {
   controller_->on_start_order = [this](const TaskId& task) { checks_->OnStartOrder(task); };
   lab_.on_running = [this] { checks_->OnRunning(); };
   lab_.on_image = [this](const ImageName& name) { checks_->OnImage(name); };
+  lab_.on_join = [this](const TaskId& task, const v1::JoinNetwork& network) {
+    checks_->OnJoin(task, network);
+  };
   lab_.on_delete = [this](const ImageName& name) { checks_->OnDelete(name); };
   MakeNodes();
   DrawBurn(seed);

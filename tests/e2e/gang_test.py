@@ -13,6 +13,7 @@ from case import ClusterCase, wait_for  # noqa: E402
 from cluster import kill9  # noqa: E402
 from hosts import Hosts, why_not  # noqa: E402
 from machines import Machines  # noqa: E402
+from ports import free_ports  # noqa: E402
 
 WHY_NO_HOSTS = why_not()
 
@@ -93,8 +94,6 @@ class ItRunsOn(Gang):
         self.cluster.start_machine("machine1")
         self.cluster.wait_event(self.job, "restored")
         self.assert_it_ends_well()
-
-
 
 
 @unittest.skipIf(WHY_NO_HOSTS, f"no hosts of their own: {WHY_NO_HOSTS}")
@@ -209,9 +208,16 @@ class ARankSpeaksAndEnds(Gang):
 
 
 class ItEnds(Gang):
+    def make_cluster(self):
+        """Its links have a port of their own: those of other jobs that have been killed may be there for a while."""
+        cluster = super().make_cluster()
+        (self.port,) = free_ports(1)
+        cluster.agent_args = ["--gang-port", self.port]
+        return cluster
+
     def networks(self):
-        """Its ranks' links have their end in this network: at UDP port 4789."""
-        listed = subprocess.run(["ss", "-Huan", "sport", "=", "4789"], capture_output=True, text=True, check=True)
+        """Its ranks' links have their end in this network."""
+        listed = subprocess.run(["ss", "-Huan", "sport", "=", str(self.port)], capture_output=True, text=True, check=True)
         return listed.stdout.splitlines()
 
     def test_nothing_of_its_network_is_left(self):

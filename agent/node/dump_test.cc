@@ -434,7 +434,7 @@ TEST_F(DumpTest, RestoredJobIsKeptFromIoUringAsBefore) {
   AwaitPhase(v1::RUNNING, 2);
   const auto record =
       ReadJsonFile<agent::TaskRecord>(tasks_folder() + "/" + std::to_string(job_) + ".2.0/task.json");
-  EXPECT_EQ(ReadStatusNumber(MainProcess(record->init().pid()), "Seccomp_filters"), 1);
+  EXPECT_EQ(ReadStatusNumber(MainProcess(record->init().pid(), first_process()), "Seccomp_filters"), 1);
   OpenGate();
   EXPECT_EQ(AwaitPhase(v1::EXITED, 2).exit_code(), 0);
   ExpectCompleteOutput();

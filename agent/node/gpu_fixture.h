@@ -51,8 +51,8 @@ class GpuTest : public HostTest {
   v1::TaskReport AwaitFailureIn(v1::TaskPhase phase, int64_t op) {
     return sink_.Await(Task(), [&](const auto& r) { return r.failed_op() == op && r.phase() == phase; });
   }
-  // Of the job's command, which is process 2 of its namespace.
-  std::string GpuState() const { return gpu_.Read("2"); }
+  // Of the job's command.
+  std::string GpuState() const { return gpu_.Read(std::to_string(first_process())); }
   // A task of another job that takes a GPU and keeps it.
   void LaunchNeighbour() {
     v1::ToAgent command = Command(1);

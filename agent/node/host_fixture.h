@@ -74,6 +74,8 @@ class HostTest : public ::testing::Test {
   std::string tasks_folder() const { return folder_ + "/n1/tasks"; }
   // The name of the cluster that n1 takes itself for.
   std::string cluster() const { return NodeCluster(folder_ + "/n1/cluster").Name(); }
+  // The number of a command's process in its task.
+  int first_process() const { return ProgramNames{cluster(), job_, 0}.FirstProcess(); }
 
   void Welcome(int64_t cluster);
   void Launch(const v1::JobSpec& spec, int64_t op = 1);

@@ -51,7 +51,7 @@ class IsolationTest : public HostTest {
   pid_t MainPid(int incarnation = 1) {
     const std::string task = absl::StrCat(tasks_folder(), "/", job_, ".", incarnation, ".0/task.json");
     const auto record = ReadJsonFile<agent::TaskRecord>(task);
-    return record.ok() ? MainProcess(record->init().pid()) : 0;
+    return record.ok() ? MainProcess(record->init().pid(), first_process()) : 0;
   }
   static std::string Status(pid_t pid, const std::string& key) {
     const std::string text = ReadFile(absl::StrCat("/proc/", pid, "/status")).value_or("");

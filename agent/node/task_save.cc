@@ -44,8 +44,9 @@ constexpr Duration kEndGrace = std::chrono::seconds(10);
 // end by itself, which must not be taken for a save.
 absl::Status Task::TellToSave(const v1::Save& save, Duration patience) {
   const pid_t init = Init().pid();
+  const int first = NamesIn(Record()).FirstProcess();
   const int signal = save.app().signal();
-  const auto hears = [&] { return HearsSignal(MainProcess(init), signal); };
+  const auto hears = [&] { return HearsSignal(MainProcess(init, first), signal); };
   const bool ended = WaitEnded(patience, [&] { return hears() || Interrupted(); });
   if (ended) return absl::FailedPreconditionError("the task ended before it was told to save itself");
   if (Interrupted()) return absl::AbortedError("the save was interrupted");
@@ -59,7 +60,7 @@ absl::Status Task::TellToSave(const v1::Save& save, Duration patience) {
   }
   const auto send = [&]() -> absl::Status {
     SIDING_RETURN_IF_ERROR(FaultAt<"agent.save: a program is about to be told to save itself">());
-    const pid_t program = MainProcess(init);
+    const pid_t program = MainProcess(init, first);
     if (program == 0) return absl::FailedPreconditionError("the job's command is gone");
     if (kill(program, signal) != 0) return ErrnoError(errno, "signal the job's command");
     return absl::OkStatus();

@@ -1,6 +1,7 @@
 #include "agent/os/names.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <random>
 #include <utility>
 
@@ -14,6 +15,14 @@ namespace siding {
 namespace {
 
 constexpr size_t kDigits = 16;
+
+// Numbers of processes: those below are not given again once all have been used, and those above there are
+// only where an administrator has said so. An image is to be restored on any node.
+constexpr int kLeastNumber = 300, kMostNumber = 32768;
+// What a script starts before a program that makes such names. The places are a prime number of them.
+constexpr int kNumbersApart = 16, kPlaces = 1021, kRanksApart = 31;
+// Half of them are left to what the job starts later.
+static_assert(kLeastNumber + kPlaces * kNumbersApart <= kMostNumber / 2 + kLeastNumber);
 
 std::string Drawn() {
   std::random_device random;
@@ -70,6 +79,13 @@ void NodeCluster::Remember(const std::string& name) {
 
 std::string ProgramNames::Tmpdir(uid_t user) const {
   return absl::StrCat("/tmp/siding-", cluster, cluster.empty() ? "" : "-", user, "-job-", job, ".", rank);
+}
+
+int ProgramNames::FirstProcess() const {
+  const uint64_t whose = std::strtoull(cluster.c_str(), nullptr, 16) % kPlaces;
+  const auto job_place = static_cast<uint64_t>(job) % kPlaces * kRanksApart;
+  const uint64_t place = (whose + job_place + static_cast<uint64_t>(rank)) % kPlaces;
+  return kLeastNumber + static_cast<int>(place) * kNumbersApart;
 }
 
 std::string ProgramNames::SharedMemoryMark() const {

@@ -49,6 +49,10 @@ struct ProgramNames {
   // The folder for its temporary files. Apart by user: a folder that another user's job has made must not
   // stop this one.
   std::string Tmpdir(uid_t user) const;
+  // The number of its first process in its pid namespace; those after it follow. Programs make names of it
+  // that all of the node sees (/dev/shm, /tmp), so it is not the same in any two jobs that are likely to
+  // meet.
+  int FirstProcess() const;
   // The mark of its shared memory, see agent/checkpoint/shared_memory.h.
   std::string SharedMemoryMark() const;
 };

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 
 #include "common/files.h"
 #include "gtest/gtest.h"
@@ -64,6 +65,20 @@ TEST(NamesTest, HaveTheClusterInThem) {
   EXPECT_EQ(names.Tmpdir(1000), "/tmp/siding-0000000000000abc-1000-job-4.1");
   EXPECT_EQ(names.SharedMemoryMark(), "0000000000000abc.4.1");
   EXPECT_EQ(NameOutside("4.2.1", "0000000000000abc"), "4.2.1.0000000000000abc");
+}
+
+TEST(NamesTest, ProcessesOfManyJobsInARowHaveOtherNumbers) {
+  std::set<int> first;
+  for (int job = 1; job <= 1000; ++job) first.insert(ProgramNames{"0000000000000abc", job, 0}.FirstProcess());
+  EXPECT_EQ(first.size(), 1000u);
+  EXPECT_GE(*first.begin(), 300);
+  EXPECT_LE(*first.rbegin(), 32768 / 2 + 300);
+}
+
+TEST(NamesTest, SoHaveThoseOfRanksAndOfOtherClusters) {
+  const int one = ProgramNames{"0000000000000abc", 4, 0}.FirstProcess();
+  EXPECT_NE(one, (ProgramNames{"0000000000000abc", 4, 1}.FirstProcess()));
+  EXPECT_NE(one, (ProgramNames{"0000000000000abd", 4, 0}.FirstProcess()));
 }
 
 TEST(NamesTest, ThoseOfEarlierVersionsAreFound) {

@@ -233,11 +233,15 @@ bool WorksIn(pid_t pid, const std::string& folder) {
   return fd.valid() && IsSameFile(ProcPath(pid, "cwd"), fd.get());
 }
 
-pid_t MainProcess(pid_t init) {
+pid_t MainProcess(pid_t init, int first) {
+  pid_t found = 0;
   for (pid_t pid : ProcessTree(init)) {
-    if (pid != init && ReadStatusNumber(pid, "NSpid") == 2) return pid;
+    const int64_t number = pid == init ? 0 : ReadStatusNumber(pid, "NSpid");
+    // The kernel gives the small ones once: what has this one is the first whatever else has been started.
+    if (number == 2) return pid;
+    if (number == first) found = pid;
   }
-  return 0;
+  return found;
 }
 
 bool HearsSignal(pid_t pid, int signal) {

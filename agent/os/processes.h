@@ -60,8 +60,9 @@ std::vector<std::string> CommandLineOf(pid_t pid);
 // True if the process works in that very folder. False if either is gone, or may not be looked at.
 bool WorksIn(pid_t pid, const std::string& folder);
 
-// The job's command: the process whose pid inside the namespace of `init` is 2. 0 if it is gone.
-pid_t MainProcess(pid_t init);
+// The job's command: the first process in the namespace of `init` beside it, whose number there is `first`
+// (names.h), or 2 where another could not be had. 0 if it is gone.
+pid_t MainProcess(pid_t init, int first);
 
 // True if the process has a handler for the signal, or takes it from those that it has blocked: it is neither
 // ended by it nor without notice of it. False if it is gone.

@@ -148,6 +148,7 @@ absl::StatusOr<ShimTask> LaunchTask(const agent::ShimRequest& request, const std
   plan.workdir = request.spec().workdir();
   plan.cgroups = CgroupsOf(request);
   plan.end_oom_protection = true;
+  plan.first_process = NamesOf(request).FirstProcess();
   plan.output = OutputPath(request.spec().output(), request.job(), request.rank());
   plan.limits = Limits();
   plan.refuse_io_uring = RefusesIoUring(request.spec());

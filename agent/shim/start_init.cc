@@ -164,6 +164,12 @@ bool MountOwnTerminals() {
 // Returns false with errno set.
 bool MountOwnMemory() { return mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") == 0; }
 
+// Where /proc/sys may not be written, as in some containers, they begin at 2.
+void BeginNumbersAt(int first) {
+  const UniqueFd last(open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC));
+  if (last.valid()) WriteAll(last, std::to_string(first - 1), "ns_last_pid").IgnoreError();
+}
+
 // In the child, as pid 1 of the new namespace.
 [[noreturn]] void Become(const InitPlan& plan, int status_fd, char* const argv[], char* const envp[]) {
   for (const std::string& cgroup : plan.cgroups) {
@@ -180,6 +186,7 @@ bool MountOwnMemory() { return mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | M
   LeaveTransientMounts(plan);
   if (plan.network >= 0 && !(MountOwnTerminals() && MountOwnMemory())) Fail(status_fd, kOwnMounts);
   if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0) Fail(status_fd, kMount);
+  if (plan.first_process > 0) BeginNumbersAt(plan.first_process);
   if (setsid() < 0) Fail(status_fd, kSession);
   umask(plan.umask);
   for (const auto& [resource, limit] : plan.limits)

@@ -33,6 +33,7 @@ struct InitPlan {
   std::vector<std::pair<int, rlimit>> limits;  // others are the shim's
   std::vector<std::string> cgroups;            // their folders
   bool end_oom_protection = false;             // see fence.h
+  int first_process = 0;                       // the command's number (names.h); 0: the kernel's choice
   // A namespace, the caller's descriptor: of a task that has terminals and shared memory of its own, too. -1:
   // the shim's.
   int network = -1;

@@ -39,8 +39,9 @@ absl::Status CheckHasCounterpart(const v1::JobSpec& job) {
                          "it cannot be 'earliest': expected a time, such as 'sidingctl plan' finds");
   if (job.auto_checkpoint_interval())
     return NotUnderSlurm("checkpoint_interval", "it cannot be 'auto': expected a duration such as 30m");
-  if (job.keep_connections())
-    return NotUnderSlurm("connections", "they are kept of jobs that siding starts itself");
+  if (job.keep_connections() && job.methods().empty())
+    return NotUnderSlurm("connections",
+                         "they are kept there of jobs that may be preempted: expected preemptible");
   if (!job.app().marker().empty())
     return NotUnderSlurm("app_marker", "a program that saves itself there ends when it has");
   if (!job.app().restart_command().empty())
@@ -130,6 +131,7 @@ Words Preemption(const v1::JobSpec& job) {
     words.push_back(absl::StrCat("--siding-gpu-collectives=", CollectivesName(job.gpu_collectives())));
   if (job.allow_io_uring()) words.push_back("--siding-allow-io-uring=yes");
   if (job.append_files()) words.push_back("--siding-files=append");
+  if (job.keep_connections()) words.push_back("--siding-connections=keep");
   if (job.has_max_preemptions())
     words.push_back(absl::StrCat("--siding-max-preemptions=", job.max_preemptions()));
   return words;
@@ -148,11 +150,14 @@ std::string TaskScript(int nodes, const std::string& rank, const std::string& re
                       " ", rest);
 }
 
+// Only what srun starts has a network of its own.
+bool IsScriptAlone(const v1::JobSpec& job) { return job.nodes() == 1 && !job.keep_connections(); }
+
 // `exec`: a shell in between would get the signals that are meant for the command.
 std::string Script(const v1::JobSpec& job) {
   Words task = Environment(job);
   Append(task, {job.command().begin(), job.command().end()});
-  if (job.nodes() == 1) return TaskScript(1, "0", Line(task));
+  if (IsScriptAlone(job)) return TaskScript(1, "0", Line(task));
   // What sbatch is told of CPUs does not reach srun. A script that waits for srun cannot be dumped; its tasks
   // can.
   Words srun = {"exec", "srun", absl::StrCat("--cpus-per-task=", job.per_node().slots())};
@@ -169,7 +174,7 @@ absl::StatusOr<std::vector<std::string>> SbatchCommand(const v1::JobSpec& job) {
   SIDING_RETURN_IF_ERROR(CheckHasCounterpart(job));
   if (job.output().find('\\') != std::string::npos)
     return NotUnderSlurm("output", "sbatch does not replace %j in a path with \\: expected a path without");
-  const bool alone = job.nodes() == 1;
+  const bool alone = IsScriptAlone(job);
   Words words = {"sbatch", "--parsable", "--job-name=" + job.name()};
   Append(words, Needs(job));
   Append(words, {"--chdir=" + job.workdir(), "--open-mode=append",

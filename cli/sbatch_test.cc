@@ -163,6 +163,15 @@ TEST(Sbatch, OnSeveralNodesItIsTheTasksThatArePreempted) {
   EXPECT_THAT(Script(job), HasSubstr(" --siding-preemptible=checkpoint sh -c "));
 }
 
+TEST(Sbatch, ConnectionsAreKeptOfWhatSrunStarts) {
+  v1::JobSpec job = Job({"./solver"}, 1);
+  job.set_keep_connections(true);
+  job.add_methods(v1::CHECKPOINT);
+  EXPECT_THAT(Words(job), Not(Contains(StartsWith("--siding"))));
+  EXPECT_THAT(Script(job), HasSubstr("srun --cpus-per-task="));
+  EXPECT_THAT(Script(job), HasSubstr(" --siding-preemptible=checkpoint --siding-connections=keep sh -c "));
+}
+
 TEST(Sbatch, WhatHasNoCounterpartIsNamed) {
   const auto refusal = [](void (*change)(v1::JobSpec&)) {
     v1::JobSpec job = Job();

@@ -45,6 +45,9 @@ struct TaskId {
   auto operator<=>(const TaskId&) const = default;  // NOLINT(modernize-use-nullptr): there is none
 };
 
+// Each step of a cluster manager's job has so many numbers for its tasks' ranks; 0 is the script's.
+inline constexpr int kRanksPerStep = 65536;
+
 // "42.1.0" (job.incarnation.rank), the form used in folder names and messages.
 inline std::string ToString(const TaskId& id) {
   return std::to_string(id.job.value()) + "." + std::to_string(id.incarnation) + "." +

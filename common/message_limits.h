@@ -28,6 +28,9 @@ inline constexpr size_t kMostOrder = 8 * kMiB;
 inline constexpr int kMostIncarnations = 1'000'000'000;  // starts of one job
 inline constexpr int kMostTasks = 65536;                 // of one job
 
+// Of a job or step that keeps its connections: their addresses are one variable of its environment.
+inline constexpr int kMostKeptRanks = 4096;
+
 // sidingctl takes lists of jobs and plans of any length: it trusts the controller.
 inline constexpr size_t kMostToUser = INT_MAX;
 

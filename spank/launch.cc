@@ -17,6 +17,11 @@
 namespace siding::spank {
 namespace {
 
+// An agent that is being restarted is back within seconds, and a gang that goes back into the queue loses
+// more.
+constexpr int kTriesForGang = 100;
+constexpr useconds_t kTryAgainUs = 200'000;
+
 // A connection to the agent. -1 with errno set if there is none, or if the listener is not this user's: its
 // answer decides what runs as root.
 int ConnectToAgent(const char* path) {
@@ -52,14 +57,20 @@ const char* Prepare(const char* socket, const char* programs, const Registration
   char shim[kMaxPath];
   char text[kMaxMessage];
   const size_t length = FormatRegistration(registration, text, sizeof text);
-  launch.of_script = registration.step == kBatchStep;
+  launch.kind = registration.step == kBatchStep         ? kTaskOfScript
+                : registration.options.keep_connections ? kTaskOfGang
+                                                        : kTaskOfStep;
   const int shim_length = std::snprintf(shim, sizeof shim, "%s/siding-shim", programs);
   const int task_length = std::snprintf(launch.task_program, kMaxPath, "%s/siding-slurm-task", programs);
   if (length == 0 || shim_length >= static_cast<int>(kMaxPath) || task_length >= static_cast<int>(kMaxPath))
     return "a path or a flag is too long";
   if (access(shim, X_OK) != 0 || access(launch.task_program, X_OK) != 0)
     return "siding-shim or siding-slurm-task is missing";
-  const int agent = ConnectToAgent(socket);
+  int agent = ConnectToAgent(socket);
+  for (int tries = 0; agent < 0 && registration.options.keep_connections && tries < kTriesForGang; ++tries) {
+    usleep(kTryAgainUs);
+    agent = ConnectToAgent(socket);
+  }
   if (agent < 0) return std::strerror(errno);
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
@@ -85,7 +96,7 @@ const char* Become(const Launch& launch, int argc, char** argv, char** environme
   if (arguments == nullptr) return "no memory";
   arguments[0] = const_cast<char*>(launch.task_program);
   arguments[1] = fd;
-  arguments[2] = const_cast<char*>(launch.of_script ? kTaskOfScript : kTaskOfStep);
+  arguments[2] = const_cast<char*>(launch.kind);
   for (int i = 0; i < argc; ++i) arguments[kTaskArguments + i] = argv[i];
   fcntl(launch.task_fd, F_SETFD, 0);
   execve(launch.task_program, arguments, environment);

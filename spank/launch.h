@@ -8,14 +8,15 @@ namespace siding::spank {
 
 struct Launch {
   char task_program[kMaxPath] = "";
-  bool of_script = false;
-  int task_fd = -1;  // this process's end of the socket pair with the shim
+  const char* kind = "";  // of task, as siding-slurm-task is told
+  int task_fd = -1;       // this process's end of the socket pair with the shim
   bool prepared() const { return task_fd >= 0; }
   bool tried() const { return task_program[0] != '\0'; }
 };
 
 // As root: connects to the agent at `socket` and leaves the connection and the registration to the shim,
-// started as a child of this process from the folder `programs`. Never waits for the agent.
+// started as a child of this process from the folder `programs`. Waits for the agent for a gang's task only,
+// for 20 s.
 const char* Prepare(const char* socket, const char* programs, const Registration& registration,
                     Launch& launch);
 

@@ -108,6 +108,7 @@ size_t FormatRegistration(const Registration& r, char* text, size_t size) {
   out.AddIfSet("allow-io-uring", o.allow_io_uring ? 1 : 0);
   if (o.max_preemptions >= 0) out.AddNumber("max-preemptions", o.max_preemptions);
   if (o.append_files) out.AddNumber("append-files", 1);
+  if (o.keep_connections) out.AddNumber(kKeepConnections, 1);
   return out.length();
 }
 

@@ -38,6 +38,8 @@ inline constexpr char kCommand[] = "command";
 inline constexpr char kJobGpus[] = "job-gpus";        // Slurm's SLURM_JOB_GPUS
 inline constexpr char kStepGpus[] = "step-gpus";      // Slurm's SLURM_STEP_GPUS
 inline constexpr char kGpuDevices[] = "gpu-devices";  // numbers of those it may open, if it may not open all
+// Of a gang's task.
+inline constexpr char kKeepConnections[] = "keep-connections";
 size_t FormatRegistration(const Registration& registration, char* text, size_t size);
 
 // One of the options of the Slurm command that submits a job, as Slurm writes it.

@@ -34,12 +34,14 @@ TEST(Messages, ARegistrationSaysWhatWasAsked) {
   r.options.allow_io_uring = true;
   r.options.max_preemptions = 0;
   r.options.append_files = true;
+  r.options.keep_connections = true;
   const std::string text = Format(r);
   EXPECT_NE(text.find("\nstep 3\n"), std::string::npos);
   EXPECT_NE(
       text.find(
           "\nmethods checkpoint,app\ncheckpoint-interval-us 5\ncheckpoint-signal 10\nsignal-grace-us 6\n"
-          "notice-us 7\ngpu-collectives 2\nallow-io-uring 1\nmax-preemptions 0\nappend-files 1\n"),
+          "notice-us 7\ngpu-collectives 2\nallow-io-uring 1\nmax-preemptions 0\nappend-files "
+          "1\nkeep-connections 1\n"),
       std::string::npos);
 }
 

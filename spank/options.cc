@@ -130,6 +130,13 @@ const char* SetFiles(bool& append, const char* value) {
   return nullptr;
 }
 
+const char* SetConnections(bool& keep, const char* value) {
+  const bool is_keep = std::strcmp(value, "keep") == 0;
+  if (!is_keep && std::strcmp(value, "as-is") != 0) return "expected keep or as-is";
+  keep = is_keep;
+  return nullptr;
+}
+
 const char* SetCount(int& place, const char* value) {
   char* end = nullptr;
   errno = 0;
@@ -238,6 +245,8 @@ const char* Set(Options& options, Flag flag, const char* value) {
       return SetNotice(options.notice_us, value);
     case Flag::kFiles:
       return SetFiles(options.append_files, value);
+    case Flag::kConnections:
+      return SetConnections(options.keep_connections, value);
     case Flag::kMaxPreemptions:
       return SetCount(options.max_preemptions, value);
     case Flag::kGpuCollectives:
@@ -252,16 +261,18 @@ const char* Contradiction(const Options& o) {
   if (o.on_demand() && o.preemptible) return "--siding-start-by and --siding-preemptible exclude each other";
   if (!o.preemptible && (o.checkpoint_interval_us != 0 || o.checkpoint_signal != 0 || o.notice_us != 0 ||
                          o.max_preemptions >= 0 || o.gpu_collectives != Collectives::kUnsaid ||
-                         o.allow_io_uring || o.append_files)) {
+                         o.allow_io_uring || o.append_files || o.keep_connections)) {
     return "--siding-checkpoint-interval, --siding-checkpoint-signal, --siding-notice, "
-           "--siding-max-preemptions, --siding-gpu-collectives, --siding-allow-io-uring and --siding-files "
-           "need --siding-preemptible";
+           "--siding-max-preemptions, --siding-gpu-collectives, --siding-allow-io-uring, --siding-files and "
+           "--siding-connections need --siding-preemptible";
   }
   if ((o.methods & kApp) != 0 && o.checkpoint_signal == 0)
     return "--siding-preemptible=app needs --siding-checkpoint-signal: how is the program told to save "
            "itself?";
   if (o.notice_us != 0 && o.methods != 0 && (o.methods & (kSuspend | kCheckpoint | kMigrate)) == 0)
     return "--siding-notice is for jobs that are suspended, checkpointed or migrated; app has its own grace";
+  if (o.keep_connections && o.methods != 0 && (o.methods & (kCheckpoint | kMigrate)) == 0)
+    return "--siding-connections=keep is for jobs that are checkpointed or migrated";
   return nullptr;
 }
 

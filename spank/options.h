@@ -15,6 +15,7 @@ enum class Flag : int {
   kGpuCollectives,
   kAllowIoUring,
   kFiles,
+  kConnections,
 };
 
 // Bits of Options::methods.
@@ -51,6 +52,9 @@ inline constexpr FlagText kFlags[] = {
      "been "
      "rotated or truncated (append)",
      false},
+    {Flag::kConnections, "siding-connections", "keep|as-is",
+     "keep: each task of srun has a network of its own, and the connections in it survive a checkpoint",
+     false},
 };
 
 // All durations in microseconds, times in microseconds since 1970 UTC.
@@ -74,6 +78,7 @@ struct Options {
   Collectives gpu_collectives = Collectives::kUnsaid;
   bool allow_io_uring = false;
   bool append_files = false;
+  bool keep_connections = false;  // of the tasks of steps
 
   bool on_demand() const { return start_by_us != 0 || start_within_us != 0; }
 };

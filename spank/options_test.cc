@@ -98,6 +98,20 @@ TEST(Options, FilesAreExactOrAppend) {
   EXPECT_FALSE(options.append_files);
 }
 
+TEST(Options, ConnectionsAreKeptOfJobsThatAreCheckpointed) {
+  Options options;
+  EXPECT_STREQ(Set(options, Flag::kConnections, "all"), "expected keep or as-is");
+  EXPECT_EQ(Set(options, Flag::kConnections, "keep"), nullptr);
+  EXPECT_TRUE(options.keep_connections);
+  EXPECT_NE(Contradiction(options), nullptr) << "it is not preemptible";
+  Set(options, Flag::kPreemptible, "suspend");
+  EXPECT_NE(Contradiction(options), nullptr) << "it is never saved";
+  Set(options, Flag::kPreemptible, nullptr);
+  EXPECT_EQ(Contradiction(options), nullptr);
+  EXPECT_EQ(Set(options, Flag::kConnections, "as-is"), nullptr);
+  EXPECT_FALSE(options.keep_connections);
+}
+
 TEST(Options, CountsAreWholeNumbers) {
   Options options;
   EXPECT_EQ(Set(options, Flag::kMaxPreemptions, "3"), nullptr);

@@ -1,5 +1,6 @@
 // The hooks that Slurm calls. A job that did not ask is not touched; whatever goes wrong on a node costs one
-// line in slurmd's log, and the job runs as if siding were not there. At submission the user is told.
+// line in slurmd's log, and the job runs as if siding were not there, but for a gang, which is started again.
+// At submission the user is told.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -10,6 +11,7 @@
 #include "spank/launch.h"
 #include "spank/messages.h"
 #include "spank/options.h"
+#include "spank/step_wire.h"
 
 extern "C" {
 #include <slurm/slurm.h>
@@ -98,6 +100,8 @@ bool Describe(spank_t spank, Registration& r) {
   r.uid = uid;
   r.gid = gid;
   r.options = state.options;
+  // A script talks to Slurm, by srun: its steps have what it was submitted with.
+  r.options.keep_connections = state.options.keep_connections && r.step != kBatchStep;
   return true;
 }
 
@@ -166,7 +170,8 @@ int slurm_spank_task_init_privileged(spank_t spank, int, char**) {
   const char* const problem =
       siding::spank::Prepare(state.socket, state.programs, registration, state.launch);
   if (problem != nullptr)
-    slurm_info("siding: %s: %s; the task runs as not preemptible", state.socket, problem);
+    slurm_info("siding: %s: %s; the task %s", state.socket, problem,
+               registration.options.keep_connections ? "is started again" : "runs as not preemptible");
   return 0;
 }
 
@@ -178,7 +183,8 @@ int slurm_spank_task_init(spank_t spank, int, char**) {
   char restarts[16];
   const bool requeued =
       spank_getenv(spank, "SLURM_RESTART_COUNT", restarts, sizeof restarts) == ESPANK_SUCCESS;
-  const bool wanted = state.launch.prepared() || (requeued && state.launch.tried());
+  const bool is_gang = std::strcmp(state.launch.kind, siding::spank::kTaskOfGang) == 0;
+  const bool wanted = state.launch.prepared() || ((requeued || is_gang) && state.launch.tried());
   if (!wanted || spank_get_item(spank, S_JOB_ARGV, &argc, &argv) != ESPANK_SUCCESS ||
       spank_get_item(spank, S_JOB_ENV, &environment) != ESPANK_SUCCESS) {
     return 0;

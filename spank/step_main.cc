@@ -1,9 +1,9 @@
-// siding-slurm-task FD script|step COMMAND...: the process that Slurm takes for the task. The command itself
-// runs below the shim at the other end of FD, where it can be checkpointed; this process hands over its
-// descriptors, passes signals on and ends as the command ends, or with 99 if it is to be started again. If
-// the shim cannot do its work it becomes the command, as if siding were not there, unless the job has been
-// requeued: then its work may be in a checkpoint. FD is -1 if there is no shim. The user's own process,
-// without any privilege.
+// siding-slurm-task FD script|step|gang COMMAND...: the process that Slurm takes for the task. The command
+// itself runs below the shim at the other end of FD, where it can be checkpointed; this process hands over
+// its descriptors, passes signals on and ends as the command ends, or with 99 if it is to be started again.
+// If the shim cannot do its work it becomes the command, as if siding were not there, unless the job has been
+// requeued: then its work may be in a checkpoint. A gang's task never does: its peers would wait for it in
+// their networks. FD is -1 if there is no shim. The user's own process, without any privilege.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -44,6 +44,7 @@ struct Task {
   sigset_t mask_before;
   char** command = nullptr;
   bool of_script = false;
+  bool of_gang = false;
   pid_t init = 0;
 };
 
@@ -164,15 +165,20 @@ int Leave(Task& task, bool hold) {
 // It is unknown whether there is a checkpoint. The first start has none; after a requeue the job's work
 // may be in one that the next start finds.
 int GoOnWithoutShim(Task& task) {
-  if (Restarts() == 0) BecomeCommand(task);
-  std::fprintf(stderr,
-               "siding: this node's agent could not be asked for a checkpoint; the job is not started\n");
+  if (Restarts() == 0 && !task.of_gang) BecomeCommand(task);
+  std::fprintf(stderr, "siding: this node's agent could not be asked for a %s; the job is not started\n",
+               Restarts() == 0 ? "network" : "checkpoint");
   return Leave(task, AfterFailedStart(static_cast<int>(Restarts())) == StepWord::kHold);
 }
 
 int Run(Task& task) {
   // A terminal cannot be put into an image, and neither can a connection to Slurm's daemons.
-  if (isatty(0) || isatty(1) || isatty(2) || (!task.of_script && IsMpiRank())) BecomeCommand(task);
+  const bool has_terminal = isatty(0) == 1 || isatty(1) == 1 || isatty(2) == 1;
+  if (has_terminal && task.of_gang) {
+    std::fprintf(stderr, "siding: --siding-connections=keep is not for tasks with a terminal (srun --pty)\n");
+    return 1;
+  }
+  if (has_terminal || (!task.of_script && IsMpiRank())) BecomeCommand(task);
   StepMessage word{};
   if (!HandOver(task.shim) || !NextWord(task, word)) return GoOnWithoutShim(task);
   if (word.word == StepWord::kComeBack || word.word == StepWord::kHold)
@@ -195,19 +201,20 @@ int Main(int argc, char** argv) {
   if (argc <= kTaskArguments) {
     std::fprintf(
         stderr,
-        "usage: siding-slurm-task FD script|step COMMAND [ARGUMENT...] (started by siding's plugin)\n");
+        "usage: siding-slurm-task FD script|step|gang COMMAND [ARGUMENT...] (started by siding's plugin)\n");
     return 2;
   }
   Task task;
   task.shim = std::atoi(argv[1]);
   task.of_script = std::strcmp(argv[2], kTaskOfScript) == 0;
+  task.of_gang = std::strcmp(argv[2], kTaskOfGang) == 0;
   task.command = argv + kTaskArguments;
   sigset_t taken;
   sigemptyset(&taken);
   for (int number : kForwarded) sigaddset(&taken, number);
   sigprocmask(SIG_BLOCK, &taken, &task.mask_before);
   task.signals = signalfd(-1, &taken, SFD_CLOEXEC);
-  if (task.signals < 0) BecomeCommand(task);
+  if (task.signals < 0 && !task.of_gang) BecomeCommand(task);
   return Run(task);
 }
 

@@ -44,6 +44,8 @@ inline constexpr int kShimTaskFd = 3;   // siding-shim --slurm: its end of the s
 inline constexpr int kShimAgentFd = 4;  // and the connection to the agent
 inline constexpr char kTaskOfScript[] = "script";
 inline constexpr char kTaskOfStep[] = "step";
-inline constexpr int kTaskArguments = 3;  // siding-slurm-task FD script|step COMMAND...
+inline constexpr char kTaskOfGang[] =
+    "gang";  // of a step whose connections are kept: it never runs without siding
+inline constexpr int kTaskArguments = 3;  // siding-slurm-task FD script|step|gang COMMAND...
 
 }  // namespace siding::spank

@@ -4,9 +4,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <random>
 #include <set>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "agent/network/drained.h"
@@ -25,6 +28,9 @@ constexpr int kDraws = 100;
 // What IPv4 can live with, and what an IP packet can be.
 constexpr int kSmallestMtu = 68, kLargestMtu = 65535;
 constexpr int kLargestPort = 65535;
+
+// Between looks at connections: a peer that reads answers at once, and one that does not may take hours.
+constexpr Duration kFirstPause = std::chrono::milliseconds(2), kLongestPause = std::chrono::milliseconds(250);
 
 // Where the kernel has the first one (since 6.15), TCP sends again every few seconds what was lost while a
 // network was held, instead of after up to two minutes. It counts how often, so the others must allow for
@@ -193,13 +199,19 @@ absl::StatusOr<bool> IsHeld(int netns_fd) {
   return held;
 }
 
-absl::StatusOr<Drained> LookAtConnections(int netns_fd, const NotCounted& not_counted) {
-  auto all = Drained::kYes;
-  SIDING_RETURN_IF_ERROR(InNetwork(netns_fd, [&]() -> absl::Status {
-    SIDING_ASSIGN_OR_RETURN(all, LookAtConnections(not_counted));
-    return absl::OkStatus();
+absl::StatusOr<bool> AwaitConnections(int netns_fd, Drained enough, Duration patience,
+                                      const NotCounted& not_counted, const std::function<bool()>& stop) {
+  absl::StatusOr<Drained> left = Drained::kOrphans;
+  SIDING_RETURN_IF_ERROR(InNetwork(netns_fd, [&] {
+    const auto until = std::chrono::steady_clock::now() + patience;
+    for (Duration pause = kFirstPause;; pause = std::min(pause + pause / 4, kLongestPause)) {
+      left = LookAtConnections(not_counted);
+      const auto now = std::chrono::steady_clock::now();
+      if (!left.ok() || *left <= enough || stop() || now >= until) return left.status();
+      std::this_thread::sleep_for(std::min<std::chrono::steady_clock::duration>(pause, until - now));
+    }
   }));
-  return all;
+  return *left <= enough;
 }
 
 absl::Status CutNetworkOff(int netns_fd) {
@@ -226,7 +238,7 @@ std::string WhyNoGangNetwork() {
     SIDING_RETURN_IF_ERROR(network.status());
     SIDING_RETURN_IF_ERROR(JoinGangNetwork(
         network->get(), {GangEndpoint{.rank = 1, .address = "127.0.0.2", .port = 4789, .vni = 1}}));
-    SIDING_RETURN_IF_ERROR(LookAtConnections(network->get()).status());
+    SIDING_RETURN_IF_ERROR(AwaitConnections(network->get(), Drained::kYes, Duration(0)).status());
     return LiftNetwork(network->get());
   });
   return tried.ok() ? "" : std::string(tried.status().message());

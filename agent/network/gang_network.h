@@ -19,6 +19,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@
 #include "agent/network/drained.h"
 #include "agent/network/gang_address.h"
 #include "common/files.h"
+#include "common/units.h"
 
 namespace siding {
 
@@ -68,9 +70,11 @@ absl::Status HoldNetwork(int netns_fd);
 absl::Status LiftNetwork(int netns_fd);
 absl::StatusOr<bool> IsHeld(int netns_fd);
 
-// At this moment. A connection to a peer that does not answer never is drained: to be waited for with a
-// limit.
-absl::StatusOr<Drained> LookAtConnections(int netns_fd, const NotCounted& not_counted = {});
+// Waits until its connections are as near to drained as `enough`; false: they are not after `patience`, or
+// `stop` was true before. One to a peer that does not answer never is.
+absl::StatusOr<bool> AwaitConnections(
+    int netns_fd, Drained enough, Duration patience, const NotCounted& not_counted = {},
+    const std::function<bool()>& stop = [] { return false; });
 
 // Takes its link away: what its processes have left behind reaches nobody, and the network is gone with the
 // last of them.

@@ -173,8 +173,8 @@ class GangNetwork : public testing::Test {
   }
 
   static Drained Left(const UniqueFd& network) {
-    const auto left = LookAtConnections(network.get());
-    EXPECT_TRUE(left.ok()) << left.status();
+    absl::StatusOr<Drained> left = Drained::kOrphans;
+    EXPECT_TRUE(InNetwork(network.get(), [&] { return (left = LookAtConnections()).status(); }).ok());
     return left.value_or(Drained::kOrphans);
   }
 

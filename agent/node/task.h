@@ -92,6 +92,7 @@ class Task final : public HostedTask, private PacketHold {
   bool FreezeAgain() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // task_network.cc. Nothing to do for a job that uses the node's network.
+  absl::Status PlanNetwork(agent::ShimNetwork& network);
   bool AwaitsOthers() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<UniqueFd> OwnNetwork() ABSL_LOCKS_EXCLUDED(mutex_);
   void NoteRestored() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "absl/strings/str_cat.h"
 #include "agent/network/gang_network.h"
 #include "agent/node/task.h"
 #include "agent/os/processes.h"
@@ -11,6 +12,7 @@
 #include "agent/shim/shim.h"
 #include "agent/shim/shim_process.h"
 #include "common/fault.h"
+#include "common/message_limits.h"
 #include "common/status.h"
 #include "spdlog/spdlog.h"
 
@@ -22,24 +24,20 @@ constexpr Duration kDrainPatience = std::chrono::milliseconds(200);
 // What would be in no image; a kernel sends it again after less.
 constexpr Duration kOrphanPatience = std::chrono::seconds(2);
 
-absl::Status AwaitDrained(int network, const std::set<int>& exited) {
-  absl::StatusOr<Drained> left = Drained::kYes;
-  const auto drained = [&](Drained enough) {
-    return [&, enough] {
-      left = LookAtConnections(network, {.ranks = exited});
-      return !left.ok() || *left <= enough;
-    };
-  };
-  if (!PollUntil(drained(Drained::kYes), kDrainPatience))
-    PollUntil(drained(Drained::kNotYet), kOrphanPatience);
-  SIDING_RETURN_IF_ERROR(left.status());
-  return *left <= Drained::kNotYet
-             ? absl::OkStatus()
-             : absl::UnavailableError(
-                   "what it sent last over a connection that it has closed has not arrived");
-}
-
 }  // namespace
+
+absl::Status Task::PlanNetwork(agent::ShimNetwork& network) {
+  if (!host_.no_network.empty())
+    return absl::FailedPreconditionError("no connections are kept on this node: " + host_.no_network);
+  if (Record().spec().nodes() > kMostKeptRanks)
+    return absl::FailedPreconditionError(
+        absl::StrCat("connections are kept between ", kMostKeptRanks, " tasks at most"));
+  SIDING_ASSIGN_OR_RETURN(*network.mutable_address(), host_.GangAddress());
+  network.set_port(host_.options.gang_port);
+  // The tasks of each step of a cluster manager's job begin at a rank of their own.
+  network.set_rank(id_.rank % kRanksPerStep);
+  return absl::OkStatus();
+}
 
 bool Task::AwaitsOthers() {
   MutexLock lock(mutex_);
@@ -87,6 +85,7 @@ void Task::JoinNetwork(const v1::JoinNetwork& order) {
   for (const v1::GangEndpoint& rank : order.ranks()) ranks.push_back(FromProto(rank));
   MutexLock network_lock(network_mutex_);
   const auto join = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(network_mutex_) -> absl::Status {
+    if (!order.refused().empty()) return absl::FailedPreconditionError(order.refused());
     SIDING_RETURN_IF_ERROR(FaultAt<"agent.network.join: a rank's network is about to be joined to others">());
     SIDING_ASSIGN_OR_RETURN(const UniqueFd network, OwnNetwork());
     SIDING_RETURN_IF_ERROR(JoinGangNetwork(network.get(), ranks));
@@ -101,8 +100,14 @@ void Task::JoinNetwork(const v1::JoinNetwork& order) {
   report.set_joined(report.joined() || status.ok());
   report.set_not_joined(status.ok() ? "" : "its network cannot be joined: " + std::string(status.message()));
   if (!status.ok()) spdlog::warn("task {}: {}", name_, report.not_joined());
+  // Of siding's own jobs the controller ends all ranks. Of others' the shim says what has become of it.
+  // One that has been joined and restored stands still, and would wait for a peer that does not come.
+  const bool goes_on = report.joined() && (order.refused().empty() || machine_.phase() != v1::RESTORING);
+  const bool ends = externally_managed_ && !goes_on;
+  if (externally_managed_) record_.set_put_off(ends);
   Persist();
   Send();
+  if (ends) freezer().KillAll(outside_, LivingInit(record_.init()));
 }
 
 // What a restored rank sends before its peers are let in, they would not hear for a second.
@@ -114,18 +119,17 @@ void Task::RunJoined() {
 
 void Task::Drain() {
   const auto network = OwnNetwork();
-  if (network.ok())
-    PollUntil(
-        [&] {
-          const auto left = LookAtConnections(network->get(), {.ranks = exited_});
-          return !left.ok() || *left == Drained::kYes;
-        },
-        kDrainPatience);
+  if (!network.ok()) return;
+  AwaitConnections(network->get(), Drained::kYes, kDrainPatience, {.ranks = exited_}).status().IgnoreError();
 }
 
 absl::Status Task::Hold() {
+  Drain();
   SIDING_ASSIGN_OR_RETURN(const UniqueFd network, OwnNetwork());
-  SIDING_RETURN_IF_ERROR(AwaitDrained(network.get(), exited_));
+  SIDING_ASSIGN_OR_RETURN(const bool have_arrived, AwaitConnections(network.get(), Drained::kNotYet,
+                                                                    kOrphanPatience, {.ranks = exited_}));
+  if (!have_arrived)
+    return absl::UnavailableError("what it sent last over a connection that it has closed has not arrived");
   MutexLock network_lock(network_mutex_);
   packets_are_held_ = true;
   SIDING_RETURN_IF_ERROR(HoldNetwork(network.get()));

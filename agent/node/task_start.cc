@@ -255,8 +255,6 @@ void Task::StartAndWait(agent::ShimRequest request) {
   request.set_begun_in(Record().begun_in());
   bool no_gpu = false;
   const auto start = [&]() -> absl::Status {
-    if (externally_managed_ && request.spec().keep_connections())
-      return absl::FailedPreconditionError("connections are kept of jobs that siding starts");
     SIDING_RETURN_IF_ERROR(FaultAt<"agent.start: a task is about to be given what it needs">());
     const absl::Status gpus = TakeGpus();
     no_gpu = absl::IsResourceExhausted(gpus);
@@ -268,10 +266,7 @@ void Task::StartAndWait(agent::ShimRequest request) {
     SIDING_ASSIGN_OR_RETURN(*request.mutable_cgroup(), freezer().MakeCgroup(outside_));
     request.set_shim_cgroup(freezer().ShimCgroupPath(outside_));
     SIDING_RETURN_IF_ERROR(MakeFence(request));
-    if (request.spec().keep_connections()) {
-      SIDING_ASSIGN_OR_RETURN(*request.mutable_network()->mutable_address(), host_.GangAddress());
-      request.mutable_network()->set_port(host_.options.gang_port);
-    }
+    if (request.spec().keep_connections()) SIDING_RETURN_IF_ERROR(PlanNetwork(*request.mutable_network()));
     SIDING_RETURN_IF_ERROR(FaultAt<"agent.start.cgroup: a task's cgroup is made">());
     SIDING_RETURN_IF_ERROR(WriteJsonFile(folder_ + "/request.json", request, 0600));
     SIDING_RETURN_IF_ERROR(FaultAt<"agent.start.request: the shim's orders are written">());

@@ -14,6 +14,12 @@ spank::StepWord JudgeFailedStart(uint32_t restarts, const agent::TaskRecord* rec
   return spank::AfterFailedStart(static_cast<int>(restarts) - made_in + 1);
 }
 
+spank::StepWord JudgePutOff(uint32_t restarts, const agent::TaskRecord* record) {
+  const spank::StepWord word = JudgeFailedStart(restarts, record);
+  return word == spank::StepWord::kNotStarted ? spank::AfterFailedStart(static_cast<int>(restarts) + 1)
+                                              : word;
+}
+
 std::string TellFailedStart(spank::StepWord word, const absl::Status& why) {
   const char* const what = word == spank::StepWord::kComeBack
                                ? "the job goes back into the queue, to be tried again"

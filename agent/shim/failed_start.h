@@ -14,6 +14,10 @@ namespace siding {
 // be a checkpoint that could not be used this time.
 spank::StepWord JudgeFailedStart(uint32_t restarts, const agent::TaskRecord* record);
 
+// The same of one that has no other way to run: the agent has ended it as soon as it ran, or its peers wait
+// in a network for it.
+spank::StepWord JudgePutOff(uint32_t restarts, const agent::TaskRecord* record);
+
 // For the job's owner, in one line.
 std::string TellFailedStart(spank::StepWord word, const absl::Status& why);
 

@@ -34,6 +34,12 @@ TEST(JudgeFailedStart, SoIsOneOfWhichNothingIsKnown) {
   EXPECT_EQ(JudgeFailedStart(1, nullptr), StepWord::kComeBack);
 }
 
+TEST(JudgePutOff, OneThatHasRunIsTriedAgainThoughThereIsNoCheckpoint) {
+  const agent::TaskRecord launched;
+  EXPECT_EQ(JudgePutOff(0, &launched), StepWord::kComeBack);
+  EXPECT_EQ(JudgePutOff(spank::kMostStarts, &launched), StepWord::kHold);
+}
+
 TEST(JudgeFailedStart, AfterManyStartsInVainTheJobIsHeld) {
   const agent::TaskRecord record = RestoringFrom(3);
   EXPECT_EQ(JudgeFailedStart(3 + spank::kMostStarts - 2, &record), StepWord::kComeBack);

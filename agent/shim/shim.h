@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <array>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -32,12 +33,19 @@ absl::StatusOr<ShimTask> LaunchTask(const agent::ShimRequest& request, const std
 
 // Puts the files of the job back to what they were at the checkpoint, then restores the image. `folder` is
 // the task's, and gets criu's log. `stdio` takes the places of the pipes that the task had for its
-// descriptors 0, 1 and 2; -1: there were none.
-absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const std::string& folder,
-                                     const std::array<int, 3>& stdio = {-1, -1, -1});
+// descriptors 0, 1 and 2; -1: there were none. `stopped`: nobody waits for the task any more.
+absl::StatusOr<ShimTask> RestoreTask(
+    const agent::ShimRequest& request, const std::string& folder,
+    const std::array<int, 3>& stdio = {-1, -1, -1},
+    const std::function<bool()>& stopped = [] { return false; });
 
 // A network for the task, as the request says; -1, which is not valid: it has that of the node.
 absl::StatusOr<UniqueFd> MakeTaskNetwork(const agent::ShimRequest& request);
+
+// NAME=value, added to `environment` in place of another.
+void SetVariable(std::vector<std::string>& environment, const std::string& name, const std::string& value);
+// What a program finds of its network; nothing if it has none.
+void SetGang(const agent::ShimRequest& request, std::vector<std::string>& environment);
 
 // io_uring is refused to jobs that may be checkpointed, for CRIU cannot dump it.
 bool RefusesIoUring(const siding::v1::JobSpec& spec);

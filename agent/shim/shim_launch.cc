@@ -32,17 +32,11 @@ std::vector<std::string> Environment(const agent::ShimRequest& request, const Ac
   env["SIDING_RANK"] = std::to_string(request.rank());
   env["SIDING_NODES"] = std::to_string(request.spec().nodes());
   env["SIDING_SLOTS"] = std::to_string(request.spec().per_node().slots());
-  if (request.has_network()) {
-    std::vector<std::string> addresses;
-    for (int rank = 0; rank < request.spec().nodes(); ++rank) addresses.push_back(GangAddress(rank));
-    env["SIDING_GANG_IF"] = kGangLink;
-    env["SIDING_GANG_ADDR"] = GangAddress(request.rank());
-    env["SIDING_GANG_ADDRS"] = absl::StrJoin(addresses, ",");
-  }
   if (request.has_visible_gpus()) env["CUDA_VISIBLE_DEVICES"] = request.visible_gpus();
   std::vector<std::string> list;
   list.reserve(env.size());
   for (const auto& [name, value] : env) list.push_back(absl::StrCat(name, "=", value));
+  SetGang(request, list);
   SetGpuCollectives(request.spec(), list);
   return list;
 }
@@ -68,13 +62,24 @@ bool RefusesIoUring(const v1::JobSpec& spec) {
   return !spec.allow_io_uring() && std::find(methods.begin(), methods.end(), v1::CHECKPOINT) != methods.end();
 }
 
+void SetVariable(std::vector<std::string>& environment, const std::string& name, const std::string& value) {
+  const std::string prefix = absl::StrCat(name, "=");
+  std::erase_if(environment, [&](const std::string& entry) { return entry.rfind(prefix, 0) == 0; });
+  environment.push_back(prefix + value);
+}
+
 void SetGpuCollectives(const v1::JobSpec& spec, std::vector<std::string>& environment) {
   if (spec.gpu_collectives() != v1::DRAINABLE) return;
-  for (const auto& [name, value] : kDrainableCollectives) {
-    const std::string prefix = absl::StrCat(name, "=");
-    std::erase_if(environment, [&](const std::string& entry) { return entry.rfind(prefix, 0) == 0; });
-    environment.push_back(prefix + value);
-  }
+  for (const auto& [name, value] : kDrainableCollectives) SetVariable(environment, name, value);
+}
+
+void SetGang(const agent::ShimRequest& request, std::vector<std::string>& environment) {
+  if (!request.has_network()) return;
+  std::vector<std::string> addresses;
+  for (int rank = 0; rank < request.spec().nodes(); ++rank) addresses.push_back(GangAddress(rank));
+  SetVariable(environment, "SIDING_GANG_IF", kGangLink);
+  SetVariable(environment, "SIDING_GANG_ADDR", GangAddress(request.network().rank()));
+  SetVariable(environment, "SIDING_GANG_ADDRS", absl::StrJoin(addresses, ","));
 }
 
 std::vector<std::string> CgroupsOf(const agent::ShimRequest& request) {
@@ -120,7 +125,7 @@ std::string TaskTmpdir(const agent::ShimRequest& request) {
 absl::StatusOr<UniqueFd> MakeTaskNetwork(const agent::ShimRequest& request) {
   if (!request.has_network()) return UniqueFd();
   GangNetworkOptions options;
-  options.rank = request.rank();
+  options.rank = request.network().rank();
   options.address = request.network().address();
   options.port = request.network().port();
   auto network = MakeGangNetwork(options);

@@ -15,9 +15,9 @@
 #include <cstdio>
 #include <cstring>
 
-#include "agent/network/gang_network.h"
 #include "agent/os/processes.h"
 #include "agent/shim/last_word.h"
+#include "agent/shim/leave_network.h"
 #include "agent/shim/shim.h"
 #include "agent/shim/shim_rehearse.h"
 #include "agent/shim/shim_slurm.h"
@@ -33,12 +33,6 @@ namespace {
 
 volatile sig_atomic_t told_to_end = 0;
 
-// That a connection has been closed arrives at once, if there is anybody.
-constexpr Duration kEndArrives = std::chrono::milliseconds(500);
-// A kernel answers each probe, also for a process that does not read. They come every five seconds.
-constexpr Duration kMostSilence = std::chrono::minutes(1);
-constexpr Duration kWhile = std::chrono::hours(1);
-
 void NoteTold(int) { told_to_end = 1; }
 
 // Out of the agent's cgroup, with which a service manager may end all that is in there.
@@ -48,22 +42,6 @@ absl::Status JoinCgroup(const std::string& cgroup) {
   const UniqueFd procs(open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (!procs.valid() || write(procs.get(), "0", 1) != 1) return ErrnoError(errno, "join " + path);
   return absl::OkStatus();
-}
-
-// What a rank has sent last arrives before it is known to have ended: its peers may be saved then, and nobody
-// would have it. One that was ended says nothing more.
-void LeaveNetwork(int network, const agent::ShimExit& exit) {
-  const auto awaits = [network](Drained most) {
-    return [network, most] {
-      const auto left = LookAtConnections(network, {.most_silence = kMostSilence});
-      return told_to_end != 0 || !left.ok() || *left <= most;
-    };
-  };
-  if (exit.signal() == 0 && exit.code() == 0 && !PollUntil(awaits(Drained::kNotYet), kEndArrives)) {
-    while (!PollUntil(awaits(Drained::kEnds), kWhile)) {
-    }
-  }
-  if (exit.signal() != 0 || exit.code() != 0 || told_to_end != 0) CutNetworkOff(network).IgnoreError();
 }
 
 absl::Status Run(const std::string& folder) {
@@ -85,7 +63,7 @@ absl::Status Run(const std::string& folder) {
   while (waitpid(task->init, &status, 0) < 0 && errno == EINTR) {
   }
   agent::ShimExit exit = ExitOf(status);
-  if (task->network.valid()) LeaveNetwork(task->network.get(), exit);
+  if (task->network.valid()) LeaveNetwork(task->network.get(), exit, [] { return told_to_end != 0; });
   exit.set_told_to_end(told_to_end != 0);
   const auto write = [&]() -> absl::Status {
     SIDING_RETURN_IF_ERROR(FaultAt<"shim.ended: the task has ended, which is written nowhere">());

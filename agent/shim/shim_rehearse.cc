@@ -2,10 +2,8 @@
 
 #include <fcntl.h>
 #include <linux/rtnetlink.h>
-#include <net/if.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -21,6 +19,8 @@
 #include "agent/checkpoint/stdio.h"
 #include "agent/criu/criu.h"
 #include "agent/network/gang_network.h"
+#include "agent/network/links.h"
+#include "agent/network/netlink.h"
 #include "agent/os/account.h"
 #include "agent/task/json_file.h"
 #include "agent/task/shim.pb.h"
@@ -40,46 +40,24 @@ void Write(const char* path, const char* text) {
 }
 
 // All addresses are this network's own: sockets are bound to them and connected as they were.
-absl::Status AddLocalRoute(int netlink, unsigned char family) {
-  struct {
-    nlmsghdr header;
-    rtmsg route;
-    rtattr kind;
-    int device;
-  } request = {};
-  request.header.nlmsg_len = sizeof request;
-  request.header.nlmsg_type = RTM_NEWROUTE;
-  request.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_CREATE | NLM_F_ACK;
-  request.route.rtm_family = family;
-  request.route.rtm_table = RT_TABLE_LOCAL;
-  request.route.rtm_protocol = RTPROT_BOOT;
-  request.route.rtm_scope = RT_SCOPE_HOST;
-  request.route.rtm_type = RTN_LOCAL;
-  request.kind.rta_len = RTA_LENGTH(sizeof(int));
-  request.kind.rta_type = RTA_OIF;
-  request.device = kLoopback;
-  if (send(netlink, &request, sizeof request, 0) < 0) return ErrnoError(errno, "ask for a route");
-  struct {
-    nlmsghdr header;
-    nlmsgerr error;
-    char rest[256];
-  } answer = {};
-  if (recv(netlink, &answer, sizeof answer, 0) < 0) return ErrnoError(errno, "a route");
-  return answer.error.error == 0 ? absl::OkStatus() : ErrnoError(-answer.error.error, "make a route");
+absl::Status AddLocalRoute(unsigned char family) {
+  rtmsg route = {};
+  route.rtm_family = family;
+  route.rtm_table = RT_TABLE_LOCAL;
+  route.rtm_protocol = RTPROT_BOOT;
+  route.rtm_scope = RT_SCOPE_HOST;
+  route.rtm_type = RTN_LOCAL;
+  return TellKernel(NETLINK_ROUTE,
+                    NetlinkMessage(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_ACK, BytesOf(route),
+                                   NumberAttribute(RTA_OIF, kLoopback)),
+                    "make a route");
 }
 
 absl::Status MakeNetwork() {
-  const UniqueFd any(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  ifreq loopback = {};
-  std::strcpy(loopback.ifr_name, "lo");
-  loopback.ifr_flags = IFF_UP | IFF_RUNNING;
-  if (!any.valid() || ioctl(any.get(), SIOCSIFFLAGS, &loopback) != 0)
-    return ErrnoError(errno, "bring up the loopback");
-  const UniqueFd netlink(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
-  if (!netlink.valid()) return ErrnoError(errno, "netlink");
-  SIDING_RETURN_IF_ERROR(AddLocalRoute(netlink.get(), AF_INET));
+  SIDING_RETURN_IF_ERROR(SetUp("lo"));
+  SIDING_RETURN_IF_ERROR(AddLocalRoute(AF_INET));
   // Where the kernel has no IPv6, no socket has it. There a route does not make an address one's own.
-  AddLocalRoute(netlink.get(), AF_INET6).IgnoreError();
+  AddLocalRoute(AF_INET6).IgnoreError();
   Write("/proc/sys/net/ipv6/ip_nonlocal_bind", "1");
   return absl::OkStatus();
 }

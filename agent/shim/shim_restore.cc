@@ -96,7 +96,7 @@ void CloseFence(const agent::ShimRequest& request) {
 
 // The agent finds the init, and so its network, and says when the other ranks have been restored, too. It
 // ends all of this where that does not come to be.
-absl::Status AwaitOthers(const std::string& folder, pid_t init) {
+absl::Status AwaitOthers(const std::string& folder, pid_t init, const std::function<bool()>& stopped) {
   SIDING_RETURN_IF_ERROR(WriteInit(folder, init));
   SIDING_RETURN_IF_ERROR(FaultAt<"shim.network: a rank is restored, and waits for the others">());
   const auto stat = ReadProcessStat(init);
@@ -104,7 +104,7 @@ absl::Status AwaitOthers(const std::string& folder, pid_t init) {
   bool joined = false;
   const auto decided = [&] {
     joined = access((folder + "/" + kAllJoined).c_str(), F_OK) == 0;
-    return joined || !IsAlive(init, started);
+    return joined || !IsAlive(init, started) || stopped();
   };
   while (!PollUntil(decided, kWhile)) {
   }
@@ -122,7 +122,7 @@ absl::Status PutSettingsBack(const agent::ShimRequest& request, pid_t init, std:
 }  // namespace
 
 absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const std::string& folder,
-                                     const std::array<int, 3>& stdio) {
+                                     const std::array<int, 3>& stdio, const std::function<bool()>& stopped) {
   SIDING_RETURN_IF_ERROR(MakeTaskTmpdir(request));
   ShimTask task;
   const Account account = AccountOf(request.spec().uid(), request.spec().gid());
@@ -168,7 +168,7 @@ absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const st
   const UniqueFd& network = task.network;
   if (network.valid()) {
     restore.inherited.push_back({kOwnNetwork, network.get()});
-    restore.may_connect = [&folder](pid_t init) { return AwaitOthers(folder, init); };
+    restore.may_connect = [&](pid_t init) { return AwaitOthers(folder, init, stopped); };
   }
   const auto init = criu->Restore(restore);
   if (!init.ok()) {

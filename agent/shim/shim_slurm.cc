@@ -11,7 +11,9 @@
 
 #include <cerrno>
 
+#include "absl/strings/match.h"
 #include "agent/shim/failed_start.h"
+#include "agent/shim/leave_network.h"
 #include "agent/shim/shim.h"
 #include "agent/shim/shim_status.h"
 #include "agent/shim/slurm_gpus.h"
@@ -99,25 +101,35 @@ void TellUser(int error_output, const std::string& words) {
   if (write(error_output, line.data(), line.size()) < 0) fprintf(stderr, "siding-shim: %s\n", words.c_str());
 }
 
+bool HasEnded(const SlurmTask& parent) {
+  pollfd ready[2] = {{spank::kShimTaskFd, POLLRDHUP, 0}, {parent.pidfd(), POLLIN, 0}};
+  return poll(ready, 2, 0) > 0;
+}
+
 absl::StatusOr<ShimTask> Start(const SlurmTask& parent, const agent::ShimRequest& request,
                                const std::string& folder, const std::array<UniqueFd, 3>& stdio) {
   SIDING_ASSIGN_OR_RETURN(InitPlan plan, ReadSlurmTask(parent, request));
   SIDING_ASSIGN_OR_RETURN(const std::string script, CopyBatchScript(plan.command[0], request));
   const std::array<int, 3> fds = {stdio[0].get(), stdio[1].get(), stdio[2].get()};
-  if (request.has_restore()) return RestoreTask(request, folder, fds);
+  if (request.has_restore()) return RestoreTask(request, folder, fds, [&] { return HasEnded(parent); });
   if (!request.notice().empty()) TellUser(stdio[2].get(), request.notice());
   if (!script.empty()) plan.command[0] = script;
   plan.passes_on = PassesOn::kQueued;
+  plan.first_process = NamesOf(request).FirstProcess();
   plan.refuse_io_uring = RefusesIoUring(request.spec());
   SetGpuCollectives(request.spec(), plan.environment);
+  SetRankOfStep(request, plan.environment);
+  SIDING_ASSIGN_OR_RETURN(UniqueFd network, MakeTaskNetwork(request));
+  plan.network = network.get();
   plan.stdio = fds;
   plan.before_it_runs = [&folder](pid_t init) { return WriteInit(folder, init); };
   SIDING_ASSIGN_OR_RETURN(const pid_t init, StartInit(std::move(plan)));
-  return ShimTask{.init = init};
+  return ShimTask{init, std::move(network), {}};
 }
 
-// Until the init has ended. If the task ends first, there is no receiver for the result: the init ends, too.
-// Another process may have its end of the socket pair, so the task's process is checked as well.
+// Until the init has ended, and no longer: its number, which the task sends signals to, stays its own. If the
+// task ends first, there is no receiver for the result: the init ends, too. Another process may have its end
+// of the socket pair, so the task's process is checked as well.
 agent::ShimExit AwaitEnd(pid_t init, const SlurmTask& parent) {
   const UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, init, 0)));
   pollfd ready[3] = {
@@ -125,27 +137,38 @@ agent::ShimExit AwaitEnd(pid_t init, const SlurmTask& parent) {
   while (poll(ready, 3, -1) < 0 && errno == EINTR) {
   }
   if (ready[0].revents == 0) kill(init, SIGKILL);
-  int status = 0;
-  while (waitpid(init, &status, 0) < 0 && errno == EINTR) {
+  siginfo_t info = {};
+  while (waitid(P_PID, static_cast<id_t>(init), &info, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
   }
-  return ExitOf(status);
+  return ExitOf(info.si_code == CLD_EXITED ? W_EXITCODE(info.si_status, 0) : W_EXITCODE(0, info.si_status));
+}
+
+// It has been started, and its network could not be joined to those of its peers. Empty: it could.
+std::string WhyPutOff(const std::string& folder) {
+  const auto record = ReadJsonFile<agent::TaskRecord>(folder + "/task.json");
+  return record.ok() && record->put_off() ? record->report().not_joined() : "";
 }
 
 // The agent concludes the same from the same facts when it sees this process end.
 StepWord WhatBecomesOf(uint32_t restarts, const std::string& folder, const agent::ShimExit& exit) {
   const auto record = ReadJsonFile<agent::TaskRecord>(folder + "/task.json");
-  if (record.ok() && record->put_off()) return JudgeFailedStart(restarts, &*record);
+  if (record.ok() && record->put_off()) return JudgePutOff(restarts, &*record);
   // The image is visible before CRIU ends the processes; that it is whole is checked when it is needed.
   const bool comes_back = record.ok() && JudgeEnding(*record, &exit, [] { return true; }) != Ending::kItsOwn;
   return comes_back ? StepWord::kComeBack : StepWord::kEnded;
 }
 
 // The task that the agent has made of the registration; `folder` is empty if it has not.
-void TellFailure(const SlurmHandover& handover, const std::string& folder, const absl::Status& why) {
-  if (absl::IsCancelled(why)) return;  // the task is gone
+void TellFailure(const SlurmTask& parent, const SlurmHandover& handover, const std::string& folder,
+                 bool of_gang, const absl::Status& why) {
+  if (HasEnded(parent)) return;
   const auto record = ReadJsonFile<agent::TaskRecord>(folder + "/task.json");
-  const StepWord word = JudgeFailedStart(handover.said.restarts, record.ok() ? &*record : nullptr);
-  TellUser(handover.stdio[2].get(), TellFailedStart(word, why));
+  const agent::TaskRecord* const known = record.ok() ? &*record : nullptr;
+  const StepWord word =
+      of_gang ? JudgePutOff(handover.said.restarts, known) : JudgeFailedStart(handover.said.restarts, known);
+  const std::string put_off = WhyPutOff(folder);
+  TellUser(handover.stdio[2].get(),
+           TellFailedStart(word, put_off.empty() ? why : absl::FailedPreconditionError(put_off)));
   Tell(word);
 }
 
@@ -173,9 +196,15 @@ absl::Status Shepherd(const SlurmTask& parent, const SlurmHandover& handover, co
   if (!task.ok()) return task.status();
   Tell(StepWord::kStarted, task->init);
   const agent::ShimExit exit = AwaitEnd(task->init, parent);
+  if (task->network.valid()) LeaveNetwork(task->network.get(), exit, [&] { return HasEnded(parent); });
   const absl::Status written = WriteExit(folder, exit);
   RemoveBatchScript(request);
-  Tell(WhatBecomesOf(handover.said.restarts, folder, exit), exit.code(), exit.signal());
+  const StepWord word = WhatBecomesOf(handover.said.restarts, folder, exit);
+  if (const std::string why = WhyPutOff(folder); !why.empty())
+    TellUser(handover.stdio[2].get(), TellFailedStart(word, absl::FailedPreconditionError(why)));
+  Tell(word, exit.code(), exit.signal());
+  while (waitpid(task->init, nullptr, 0) < 0 && errno == EINTR) {
+  }
   // Slurm knows how it ended; the agent takes it for lost.
   if (!written.ok()) fprintf(stderr, "siding-shim: %s\n", std::string(written.message()).c_str());
   return absl::OkStatus();
@@ -197,7 +226,8 @@ absl::Status RunForSlurm() {
   SIDING_ASSIGN_OR_RETURN(const SlurmHandover handover, ReceiveHandover(spank::kShimTaskFd));
   std::string folder;
   absl::Status status = Shepherd(parent, handover, registration, folder);
-  if (!status.ok()) TellFailure(handover, folder, status);
+  const bool of_gang = absl::StrContains(registration, absl::StrCat("\n", spank::kKeepConnections, " 1\n"));
+  if (!status.ok()) TellFailure(parent, handover, folder, of_gang, status);
   return status;
 }
 

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "absl/strings/match.h"
 #include "agent/os/account.h"
 #include "agent/os/processes.h"
 #include "agent/shim/shim.h"
@@ -65,6 +66,21 @@ absl::StatusOr<std::string> ReadScript(const std::string& path, uid_t uid) {
 
 Account UserOf(const agent::ShimRequest& request) {
   return AccountOf(request.spec().uid(), request.spec().gid());
+}
+
+std::string ValueOf(const std::vector<std::string>& environment, const std::string& name) {
+  for (const std::string& entry : environment) {
+    if (absl::StartsWith(entry, name + "=")) return entry.substr(name.size() + 1);
+  }
+  return "";
+}
+
+// As many as Slurm says that the task has; of several on a node that were given no number each has one.
+std::string SlotsOf(const std::vector<std::string>& environment) {
+  const auto value = [&](const char* name) { return ValueOf(environment, name); };
+  std::string slots = value("SLURM_CPUS_PER_TASK");
+  if (slots.empty() && value("SLURM_NTASKS") == value("SLURM_NNODES")) slots = value("SLURM_CPUS_ON_NODE");
+  return slots.empty() ? "1" : slots;
 }
 
 // Where a cgroup's folder may be: version 2 alone, both versions side by side, or version 1.
@@ -191,6 +207,16 @@ absl::StatusOr<InitPlan> ReadSlurmTask(const SlurmTask& task, const agent::ShimR
     return absl::PermissionDeniedError(absl::StrCat("Slurm's task does not run as user ", plan.uid));
   if (plan.command.empty()) return absl::NotFoundError("Slurm's task is gone");
   return plan;
+}
+
+void SetRankOfStep(const agent::ShimRequest& request, std::vector<std::string>& environment) {
+  if (!request.has_network()) return;
+  const std::string slots = SlotsOf(environment);
+  SetGang(request, environment);
+  SetVariable(environment, "SIDING_JOB_ID", std::to_string(request.job()));
+  SetVariable(environment, "SIDING_RANK", std::to_string(request.network().rank()));
+  SetVariable(environment, "SIDING_NODES", std::to_string(request.spec().nodes()));
+  SetVariable(environment, "SIDING_SLOTS", slots);
 }
 
 absl::StatusOr<SlurmHandover> ReceiveHandover(int socket) {

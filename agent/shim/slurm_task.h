@@ -42,6 +42,10 @@ class SlurmTask {
 // user of the request and nobody else.
 absl::StatusOr<InitPlan> ReadSlurmTask(const SlurmTask& task, const agent::ShimRequest& request);
 
+// What a task of a step that has a network of its own finds in its environment, as a rank of siding's own
+// jobs does: NAME=value.
+void SetRankOfStep(const agent::ShimRequest& request, std::vector<std::string>& environment);
+
 // Strings that end in zeros, as in /proc/PID/cmdline; the first `skipped` are left out.
 std::vector<std::string> SplitAtZeros(const std::string& text, int skipped);
 

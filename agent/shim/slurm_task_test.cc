@@ -18,6 +18,7 @@
 namespace siding {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
@@ -44,6 +45,38 @@ TEST(CommandChecksum, TellsCommandsApart) {
 
 TEST(CommandChecksum, ABatchScriptIsTheSameOnEveryNode) {
   EXPECT_EQ(CommandChecksum({"/node1/slurm_script", "x"}), CommandChecksum({"/node2/slurm_script", "x"}));
+}
+
+class SetRankOfStepTest : public ::testing::Test {
+ protected:
+  std::vector<std::string> Set(std::vector<std::string> environment) {
+    SetRankOfStep(request_, environment);
+    return environment;
+  }
+  void InNetwork(int rank) {
+    request_.set_job(7);
+    request_.mutable_spec()->set_nodes(2);
+    request_.mutable_network()->set_rank(rank);
+  }
+  agent::ShimRequest request_;
+};
+
+TEST_F(SetRankOfStepTest, SaysWhoItIsAndWhereTheOthersAre) {
+  InNetwork(1);
+  EXPECT_THAT(Set({"A=b"}), ElementsAre("A=b", "SIDING_GANG_IF=siding0", "SIDING_GANG_ADDR=10.83.0.2",
+                                        "SIDING_GANG_ADDRS=10.83.0.1,10.83.0.2", "SIDING_JOB_ID=7",
+                                        "SIDING_RANK=1", "SIDING_NODES=2", "SIDING_SLOTS=1"));
+}
+
+TEST_F(SetRankOfStepTest, ItHasTheCpusThatSlurmGaveIt) {
+  InNetwork(0);
+  EXPECT_THAT(Set({"SLURM_CPUS_PER_TASK=3", "SLURM_CPUS_ON_NODE=8"}), Contains("SIDING_SLOTS=3"));
+  EXPECT_THAT(Set({"SLURM_NTASKS=2", "SLURM_NNODES=2", "SLURM_CPUS_ON_NODE=8"}), Contains("SIDING_SLOTS=8"));
+  EXPECT_THAT(Set({"SLURM_NTASKS=4", "SLURM_NNODES=2", "SLURM_CPUS_ON_NODE=8"}), Contains("SIDING_SLOTS=1"));
+}
+
+TEST_F(SetRankOfStepTest, OneInTheNodesNetworkFindsNothingNew) {
+  EXPECT_THAT(Set({"A=b", "SIDING_RANK=3"}), ElementsAre("A=b", "SIDING_RANK=3"));
 }
 
 TEST(GroupsOf, AreNumbersOfOneLine) {

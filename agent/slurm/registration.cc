@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "common/ids.h"
 #include "common/message_limits.h"
 #include "common/packets.h"
 #include "common/status.h"
@@ -15,7 +16,6 @@
 namespace siding {
 namespace {
 
-constexpr int64_t kTasksPerStep = 65536;
 constexpr int64_t kOperationsPerIncarnation = 1'000'000;  // see docs/design/README.md
 
 using Lines = std::map<std::string, std::string>;
@@ -61,6 +61,7 @@ absl::StatusOr<spank::Options> TakeOptions(const Lines& lines) {
   options.allow_io_uring = io_uring != 0;
   SIDING_ASSIGN_OR_RETURN(options.max_preemptions, TakeNumber(lines, "max-preemptions", 1'000'000, -1));
   SIDING_ASSIGN_OR_RETURN(options.append_files, TakeNumber(lines, "append-files", 1, 0));
+  SIDING_ASSIGN_OR_RETURN(options.keep_connections, TakeNumber(lines, spank::kKeepConnections, 1, 0));
   return options;
 }
 
@@ -98,6 +99,7 @@ v1::JobSpec SpecOf(const spank::Registration& r) {
   if (o.gpu_collectives == spank::Collectives::kDrainable) spec.set_gpu_collectives(v1::DRAINABLE);
   spec.set_allow_io_uring(o.allow_io_uring);
   spec.set_append_files(o.append_files);
+  spec.set_keep_connections(o.keep_connections);
   if (o.max_preemptions >= 0) spec.set_max_preemptions(o.max_preemptions);
   return spec;
 }
@@ -136,8 +138,8 @@ absl::StatusOr<Registered> ParseRegistration(const std::string& text) {
 
 absl::StatusOr<int> RankOf(const spank::Registration& r) {
   if (r.step == spank::kBatchStep) return 0;
-  const int64_t first = (r.step + 1LL) * kTasksPerStep;
-  if (r.task >= kTasksPerStep || first + kTasksPerStep - 1 > std::numeric_limits<int>::max()) {
+  const int64_t first = (r.step + 1LL) * kRanksPerStep;
+  if (r.task >= kRanksPerStep || first + kRanksPerStep - 1 > std::numeric_limits<int>::max()) {
     return absl::OutOfRangeError(
         absl::StrCat("step ", r.step, " task ", r.task, ": siding handles 32766 steps of 65536 tasks each"));
   }

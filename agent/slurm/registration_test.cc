@@ -51,6 +51,7 @@ TEST(ParseRegistration, ReadsWhatThePluginWrites) {
   r.options.allow_io_uring = true;
   r.options.max_preemptions = 0;
   r.options.append_files = true;
+  r.options.keep_connections = true;
   const auto read = Travel(r);
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->job, 42u);
@@ -70,6 +71,7 @@ TEST(ParseRegistration, ReadsWhatThePluginWrites) {
   EXPECT_TRUE(read->options.allow_io_uring);
   EXPECT_EQ(read->options.max_preemptions, 0);
   EXPECT_TRUE(read->options.append_files);
+  EXPECT_TRUE(read->options.keep_connections);
 }
 
 TEST(ParseRegistration, WhatWasNotAskedStaysOpen) {

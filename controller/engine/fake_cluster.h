@@ -127,6 +127,7 @@ class FakeCluster final : public AgentLink {
     report.set_started_us(ToMicros(clock_->Now() + clock_off));
     report.set_checkpoint(checkpoint);
     report.set_memory(memory);
+    NoteNetwork(report, node, spec);
     Report(node, v1::TaskReport(report));
   }
 
@@ -310,17 +311,19 @@ class FakeCluster final : public AgentLink {
     report.clear_endpoint();
     report.clear_joined();
     if (!spec.keep_connections()) return;
-    report.mutable_endpoint()->set_rank(report.task().rank());
+    report.mutable_endpoint()->set_rank(report.task().rank() % kRanksPerStep);
     report.mutable_endpoint()->set_address(node.value());
     report.mutable_endpoint()->set_vni(++networks_made_);
   }
 
   void Join(const NodeId& node, const TaskId& id, const v1::JoinNetwork& network) {
     const auto task = tasks_.find({node, id});
-    if (task == tasks_.end() || task->second.phase() != v1::RUNNING || slow_join.contains(node.value()))
-      return;
+    const bool runs = task != tasks_.end() &&
+                      (task->second.phase() == v1::RUNNING || task->second.phase() == v1::RESTORING);
+    if (!runs || slow_join.contains(node.value())) return;
     joined[id] = network;
-    task->second.set_joined(true);
+    task->second.set_joined(network.refused().empty());
+    task->second.set_not_joined(network.refused());
     Report(node, v1::TaskReport(task->second));
   }
 

@@ -20,6 +20,7 @@
 #include "controller/engine/act/desired_state.h"
 #include "controller/engine/act/job_orders.h"
 #include "controller/engine/act/orders.h"
+#include "controller/engine/act/step_networks.h"
 #include "controller/engine/act/strays.h"
 #include "controller/engine/act/verifications.h"
 #include "controller/engine/decide/action_plans.h"
@@ -136,6 +137,7 @@ struct Actors {
   Actors(const Context& c, AgentLink& agents)
       : orders(agents, c.clock),
         jobs(c, orders),
+        steps(c, orders),
         strays(c, orders),
         deletions(c, orders),
         copies(c, orders),
@@ -144,6 +146,7 @@ struct Actors {
 
   Orders orders;
   JobOrders jobs;
+  StepNetworks steps;
   Strays strays;
   Deletions deletions;
   CopyOrders copies;
@@ -161,7 +164,7 @@ struct Observers {
         silence(c, act.verifications),
         expiries(c),
         reports(c, silence, faults, copy, tasks, decide.recovery, act.deletions, act.copies,
-                act.verifications, act.strays, act.orders),
+                act.verifications, act.strays, act.orders, act.steps),
         queue(c, tasks, decide.admission, decide.planning, decide.requests, decide.watch) {}
 
   ManagedTasks tasks;

@@ -55,6 +55,7 @@ absl::Status Engine::Impl::Advance() {
       more = !agenda.jobs.empty();
     }
   }
+  act_.steps.Act();
   // An order does not wait for the look that the throttle has put off, and may be one to make room.
   if (agenda.schedule && !act_.orders.empty() && !state_.startup.IsCatchingUp(clock_.Now())) BuildDesired();
   if (!Flush().ok()) return state_.recorder.Ready();
@@ -148,6 +149,7 @@ void Engine::Impl::Tick() {
   decide_.recovery.RegainMethods();
   observe_.copy.HoldBack();
   observe_.expiries.Tell();
+  act_.steps.LookAtAll();
   act_.strays.EndStrays();
   act_.strays.EndLeftTasks();
   act_.strays.EndPendingStarts();

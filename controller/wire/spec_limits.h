@@ -24,8 +24,6 @@ inline constexpr size_t kMostSpec = 2 * kMiB;
 static_assert(kMostSpec + kAround <= kMostFromUser);
 static_assert(kMostToController + kAround <= kMostOrder);
 inline constexpr int kMostLabels = 64;
-// Nodes of a job that keeps its connections: their addresses are one variable of its environment.
-inline constexpr int kMostKeptRanks = 4096;
 
 // kInvalidArgument, naming the field and what was expected there.
 absl::Status CheckLimits(const v1::JobSpec& spec);

@@ -28,7 +28,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto read = ParseRegistration(std::string(message, length) + spank::kRestarts + " 0\n");
   fuzz::Expect(read.ok() && read->task.options.methods == registration.options.methods &&
                    read->task.options.notice_us == registration.options.notice_us &&
-                   read->task.options.append_files == registration.options.append_files,
+                   read->task.options.append_files == registration.options.append_files &&
+                   read->task.options.keep_connections == registration.options.keep_connections,
                "the agent reads what the plugin writes");
   return 0;
 }

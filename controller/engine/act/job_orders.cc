@@ -47,12 +47,14 @@ void JobOrders::Act(const JobRecord& job) {
   if (!HoldsNodes(job.state) || IsKnownFromQueueOnly(job)) return;
   const int64_t op = OpOf(job);
   const bool dumps_again = job.state == JobState::kCommitting && !cluster_.CommitOf(job).failed;
-  const bool together = job.state == JobState::kDumping && (DumpsTogether(job) || HoldsTogether(job));
+  const bool together = job.state == JobState::kDumping && cluster_.MeetsAtBarriers(job);
   const v1::DumpBarrier may_pass = together ? cluster_.BarrierOf(job) : v1::BARRIER_NONE;
   // Who stands still would wait for one that cannot be told.
   const bool may_stop = together && cluster_.AreHeard(job);
+  // Of a cluster manager's job see StepNetworks.
+  const bool meets_here = IsBeginning(job.state) && OwnershipOf(job.spec).siding_starts;
   const std::vector<v1::GangEndpoint> network =
-      IsBeginning(job.state) ? cluster_.NetworkOf(job) : std::vector<v1::GangEndpoint>();
+      meets_here ? cluster_.NetworkOf(job) : std::vector<v1::GangEndpoint>();
   const bool all_joined = !network.empty() && cluster_.AreJoined(job);
   for (int rank : cluster_.LiveRanks(job)) {
     const TaskSeen seen = cluster_.Seen(job, rank);
@@ -70,7 +72,8 @@ void JobOrders::Act(const JobRecord& job) {
       dump.set_others_follow(job.current.others_follow);
       dump.set_together(together);
       // Once the image counts, a rank that has to be dumped again is not made to wait.
-      const bool is_told = HoldsTogether(job) && seen.report.failed_op() >= op;  // its peers stand still
+      const bool is_told =
+          cluster_.HoldsTogether(job) && seen.report.failed_op() >= op;  // its peers stand still
       if (job.state == JobState::kDumping && !is_told) dump.set_notice_us(job.current.notice.count());
       for (const auto& [exited, code] : job.exited) dump.add_exited(exited);
       // Some write much of earlier ones again.
@@ -140,7 +143,7 @@ void JobOrders::Act(const JobRecord& job) {
           command.mutable_pass_barrier()->set_barrier(at);
           break;
         }
-        send = (phase == v1::RUNNING || phase == v1::SUSPENDED) && (may_stop || !HoldsTogether(job));
+        send = (phase == v1::RUNNING || phase == v1::SUSPENDED) && (may_stop || !cluster_.HoldsTogether(job));
         dump(std::max(op, seen.report.failed_op() + 1));
         break;
       case JobState::kCommitting:

@@ -69,6 +69,7 @@ absl::Status AgentReports::OnConnected(const NodeId& node, const v1::Hello& hell
     const v1::TaskReport& said = (tasks[id] = {std::move(kept), 0, std::nullopt}).report;
     agenda_.jobs.insert(id.job);
     tasks_.Follow(node, said);
+    steps_.Note(node, said);
     copy_.CatchUp(said);
     copy_.HoldBackBeside(node, id, said.phase());
     RecordNotes(node, said);
@@ -176,6 +177,7 @@ void AgentReports::OnReport(const NodeId& node, const v1::TaskReport& report) {
                       kept.gpu_state_lost() != task.report.gpu_state_lost();
   task.report = std::move(kept);
   tasks_.Follow(node, task.report);
+  steps_.Note(node, task.report);
   copy_.CatchUp(task.report);
   RecordNotes(node, task.report);
   if (!news && !cannot) return;

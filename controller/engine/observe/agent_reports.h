@@ -7,6 +7,7 @@
 #include "controller/engine/act/copy_orders.h"
 #include "controller/engine/act/deletions.h"
 #include "controller/engine/act/orders.h"
+#include "controller/engine/act/step_networks.h"
 #include "controller/engine/act/strays.h"
 #include "controller/engine/act/verifications.h"
 #include "controller/engine/decide/recovery.h"
@@ -22,7 +23,7 @@ class AgentReports {
  public:
   AgentReports(const Context& c, Silence& silence, NodeFaults& faults, CopyRecovery& copy,
                ManagedTasks& tasks, Recovery& recovery, Deletions& deletions, CopyOrders& copies,
-               Verifications& verifications, Strays& strays, Orders& orders)
+               Verifications& verifications, Strays& strays, Orders& orders, StepNetworks& steps)
       : state_(c.state),
         observed_(c.observed),
         clock_(c.clock),
@@ -41,7 +42,8 @@ class AgentReports {
         copies_(copies),
         verifications_(verifications),
         strays_(strays),
-        orders_(orders) {}
+        orders_(orders),
+        steps_(steps) {}
 
   // The hello lists all tasks that are on the node. kFailedPrecondition: it has an agent connected already.
   absl::Status OnConnected(const NodeId& node, const v1::Hello& hello);
@@ -84,6 +86,7 @@ class AgentReports {
   Verifications& verifications_;
   Strays& strays_;
   Orders& orders_;
+  StepNetworks& steps_;
 };
 
 }  // namespace siding

@@ -123,9 +123,10 @@ bool JobObserver::ObserveReturnedNodes(const JobRecord& job) {
   return false;
 }
 
-// Of a job that keeps its connections: nothing will come of this start. Empty: it may.
+// Of a job of siding's own that keeps its connections: nothing will come of this start. Empty: it may.
 std::string JobObserver::WhyNotInItsNetwork(const JobRecord& job, int rank, const TaskSeen& seen) const {
-  if (!job.spec.keep_connections) return "";
+  // Others end such a rank themselves.
+  if (!job.spec.keep_connections || !OwnershipOf(job.spec).siding_starts) return "";
   const auto observed = state_.observed_nodes.find(job.nodes[rank]);
   const bool is_able = observed == state_.observed_nodes.end() || !observed->second.connected ||
                        observed->second.hello.keeps_connections();
@@ -165,7 +166,7 @@ bool JobObserver::ObserveStart(const JobRecord& job) {
     // A rank that has exited already has run, too; one that was found where it is may be frozen.
     all &= seen.phase() == v1::RUNNING || seen.phase() == v1::EXITED || seen.phase() == v1::SUSPENDED;
     // Until then what it sends to its peers goes nowhere.
-    all &= !job.spec.keep_connections || seen.phase() != v1::RUNNING || seen.report.joined();
+    all &= !seen.report.has_endpoint() || seen.phase() != v1::RUNNING || seen.report.joined();
     started = std::max(started, FromMicros(seen.report.started_us()));
   }
   if (!all) return false;
@@ -342,8 +343,8 @@ bool JobObserver::ObserveFreeze(const JobRecord& job) {
 // A rank that has ended since may be in no image, and was alive for those of the others.
 bool JobObserver::ObserveEndedRank(const JobRecord& job) {
   const auto checkpoint = state_.checkpoints.find(job.current.checkpoint);
-  const bool fits_together = DumpsTogether(job) || HoldsTogether(job);
-  if (!fits_together || checkpoint == state_.checkpoints.end() || checkpoint->second.exited == job.exited)
+  if (!cluster_.MeetsAtBarriers(job) || checkpoint == state_.checkpoints.end() ||
+      checkpoint->second.exited == job.exited)
     return false;
   const char* const why = "one of its ranks ended meanwhile";
   if (job.state == JobState::kCommitting && cluster_.CommitOf(job).has_left)
@@ -355,6 +356,11 @@ bool JobObserver::ObserveEndedRank(const JobRecord& job) {
 
 bool JobObserver::ObserveDump(const JobRecord& job) {
   if (ObserveEndedRank(job)) return true;
+  const Ownership& ownership = OwnershipOf(job.spec);
+  if (!job.exited.empty() && !ownership.siding_starts && !ownership.siding_ends) {
+    DumpFailed(job, -1, "one of its tasks has ended, and would be started again with the others");
+    return true;
+  }
   const bool together = DumpsTogether(job);
   std::set<int64_t> attempts_made;
   bool runs_on = false;

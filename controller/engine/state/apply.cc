@@ -410,7 +410,10 @@ class Applier {
         job.from_copy = job.from_copy && e.found;
         job.target.clear();
         GiveUpLeftTasks(job, e.found);
-        if (e.checkpoint != CheckpointId()) job.exited = state_.checkpoints[e.checkpoint].exited;
+        if (e.checkpoint != CheckpointId())
+          job.exited = state_.checkpoints[e.checkpoint].exited;
+        else if (!job.spec.cluster_manager.empty())
+          job.exited.clear();  // it has started all of them, from what its nodes know
         break;
       case JobEvent::kOrderResume:
         job.in_ram = false;

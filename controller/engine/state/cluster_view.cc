@@ -87,6 +87,15 @@ bool ClusterView::HaveAllSaved(const JobRecord& job) const {
                      [&](int rank) { return Seen(job, rank).phase() == v1::SAVED; });
 }
 
+bool ClusterView::HoldsTogether(const JobRecord& job) const {
+  if (job.current.event != JobEvent::kOrderDump || job.nodes.size() < 2) return false;
+  const std::vector<int> ranks = LiveRanks(job);
+  // What a cluster manager's job was submitted with need not be what its step was started with.
+  return job.spec.keep_connections || std::any_of(ranks.begin(), ranks.end(), [&](int rank) {
+           return Seen(job, rank).report.has_endpoint();
+         });
+}
+
 v1::DumpBarrier ClusterView::BarrierOf(const JobRecord& job) const {
   v1::DumpBarrier all = v1::BARRIER_RUN_ON;
   for (const int rank : LiveRanks(job)) {
@@ -102,7 +111,6 @@ v1::DumpBarrier ClusterView::BarrierOf(const JobRecord& job) const {
 
 std::vector<v1::GangEndpoint> ClusterView::NetworkOf(const JobRecord& job) const {
   std::vector<v1::GangEndpoint> network;
-  if (!job.spec.keep_connections) return network;
   for (const int rank : LiveRanks(job)) {
     const v1::TaskReport& report = Seen(job, rank).report;
     // While it is being restored it has an endpoint when it waits for the others.

@@ -216,10 +216,6 @@ bool DumpsTogether(const JobRecord& job) {
          job.spec.per_node.gpus == 0;
 }
 
-bool HoldsTogether(const JobRecord& job) {
-  return job.current.event == JobEvent::kOrderDump && job.spec.keep_connections && job.nodes.size() > 1;
-}
-
 bool IsAfterItsStart(const JobRecord& job, int64_t op) { return op >= OpOfOrder(job, 1); }
 
 bool HasCommitted(const JobRecord& job, const v1::TaskReport& task) {

@@ -89,8 +89,6 @@ bool IsOfOrder(const JobRecord& job, int64_t op);
 // Its ranks wait for each other where they are about to be stopped, and where they could run on. A dump of
 // one after the others' has failed would be of a later moment, so it is the whole that fails.
 bool DumpsTogether(const JobRecord& job);
-// Of a job that keeps its connections: its ranks stand still, all of them, before packets are kept from any.
-bool HoldsTogether(const JobRecord& job);
 // Of an order after that by which a cluster manager's task is started.
 bool IsAfterItsStart(const JobRecord& job, int64_t op);
 // The task's image counts that was ordered. After a copy of the journal was put back, that of a dump before
@@ -130,8 +128,6 @@ const PlanStep* EarlyStepOf(const Plan& plan, JobId job);
 // Those that the plan waits for until they end. Others of whom it waits for leave by its steps, which come
 // later.
 std::vector<JobId> AwaitedToEnd(const Plan& plan);
-// Each step of a cluster manager's job has so many numbers for its tasks' ranks; 0 is the script's.
-inline constexpr int kRanksPerStep = 65536;
 // The caller is the job's owner, or an operator.
 bool MayAct(const Caller& caller, const JobRecord& job);
 // Until a job whose time is over is seen to be, and until its agent has said that it has ended.

@@ -25,12 +25,15 @@ class DeadlineCase(PreemptionCase):
 
     def setUp(self):
         super().setUp()
-        sockets = {node: ("--slurm-socket", self.slurm.agent_socket(node)) for node in self.slurm.nodes}
+        arguments = {node: self.agent_arguments(node) for node in self.slurm.nodes}
         # The agents know nothing of what Slurm's nodes have: one slot would not do for a job of four CPUs.
-        self.siding = Cluster(self.slurm.nodes, slots=1, folder=self.slurm.dir / "siding", agent_args=sockets, policy=self.policy,
+        self.siding = Cluster(self.slurm.nodes, slots=1, folder=self.slurm.dir / "siding", agent_args=arguments, policy=self.policy,
                               config=self.config.format(dir=self.slurm.dir), env=self.slurm.env)
         self.addCleanup(self.siding.stop)
         self.siding.start()
+
+    def agent_arguments(self, node):
+        return ["--slurm-socket", self.slurm.agent_socket(node)]
 
     def victim(self, node, *args, uid=NOBODY):
         """A batch job that fills this node, once siding knows that it runs."""

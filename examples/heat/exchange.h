@@ -1,46 +1,28 @@
-// Halo rows between ranks, through files in a folder that all ranks see.
-//
-// A file is written under another name and renamed, so a reader finds all of it or nothing. A rank may be
-// frozen, moved or put back to an earlier state at any time, so nothing depends on time: a file's content
-// depends on its name alone (the program is deterministic), old files are removed only kKept exchanges later,
-// and a rank that has to wait writes its own last files again if they are gone, because a neighbour that was
-// put back may need them.
+// What the ranks of a gang tell each other. The solver knows only this.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <string>
-#include <utility>
 #include <vector>
 
 namespace heat {
 
-class Exchange {
- public:
-  // Throws std::runtime_error if the folder cannot be made, as do the functions below for files.
-  Exchange(std::string folder, std::string job, int rank);
-
-  // `what` is "up", "down" or "block"; `number` counts the exchanges.
-  void Publish(const std::string& what, int64_t number, const std::vector<double>& values);
-  // Waits until rank `from` has published it. A file of another size or with a wrong checksum is an error.
-  std::vector<double> Await(int from, const std::string& what, int64_t number, size_t count);
-  // Removes this rank's files of exchanges long past.
-  void Forget(int64_t number);
-
- private:
-  static constexpr int64_t kKept = 8;  // exchanges; neighbours are never more than one apart
-
-  std::string Path(int rank, const std::string& what, int64_t number) const;
-  void PublishMissing();
-
-  const std::string folder_, job_;
-  const int rank_;
-  std::deque<std::pair<std::string, std::vector<double>>> published_;  // path and content, the last few
+// Rows beside a block, either a rank's own that its neighbours need or theirs. Empty: there is no neighbour.
+struct Halo {
+  std::vector<double> above, below;
 };
 
-uint64_t Fnv1a(const void* data, size_t size, uint64_t hash = 14695981039346656037u);
+// All ranks call the same functions in the same order. These throw std::runtime_error if the others cannot be
+// reached or say something else.
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
 
-// Written whole or not at all.
-void WriteWhole(const std::string& path, const std::string& content);
+  // Gives the neighbours `own`, and waits for as many rows of theirs. `number` counts the exchanges from 0.
+  virtual Halo Swap(int64_t number, const Halo& own) = 0;
+  // Once, at the end: every other rank gives rank 0 its block, and rank 0 takes that of each.
+  virtual void GiveBlock(const std::vector<double>& block) = 0;
+  virtual std::vector<double> TakeBlock(int from, size_t count) = 0;
+};
 
 }  // namespace heat

@@ -10,24 +10,32 @@
 #include <vector>
 
 #include "examples/heat/exchange.h"
+#include "examples/heat/file_exchange.h"
+#include "examples/heat/fnv.h"
 #include "examples/heat/solver.h"
+#include "examples/heat/tcp_exchange.h"
 
 namespace heat {
 namespace {
 
+constexpr int kPort = 7100;  // if none is said
 constexpr char kUsage[] =
-    "usage: heat --out FILE [--size N] [--steps N] [--memory MIB] [--exchange DIR] [--every K]\n"
+    "usage: heat --out FILE [--size N] [--steps N] [--memory MIB] [--exchange DIR | --exchange tcp]\n"
+    "            [--port P] [--every K]\n"
     "  --size N        the plate has N x N cells (default 512)\n"
     "  --steps N       time steps (default 6000)\n"
     "  --memory MIB    memory to hold beside the plate, checked at the end (default 0)\n"
-    "  --exchange DIR  folder that all ranks see; needed with more than one\n"
+    "  --exchange DIR  folder that all ranks see; this or tcp is needed with more than one\n"
+    "  --exchange tcp  ranks connect to each other once and for all (a folder of that name: ./tcp)\n"
+    "  --port P        with tcp: rank 0 listens on port P, rank 1 on P + 1 and so on (default 7100)\n"
     "  --every K       steps between two exchanges (default 8)\n"
-    "The environment says which part of a gang this is: SIDING_RANK, SIDING_NODES, SIDING_JOB_ID.\n"
+    "The environment says which part of a gang this is: SIDING_RANK, SIDING_NODES, SIDING_JOB_ID,\n"
+    "and for tcp SIDING_GANG_ADDRS, the IPv4 addresses of all ranks with commas, the first that of rank 0.\n"
     "Rank 0 writes the digest of the whole plate to FILE, as its first word.\n";
 
 struct Options {
-  std::string out, exchange, job = "0";
-  int size = 512, steps = 6000, memory_mib = 0, every = 8, rank = 0, ranks = 1;
+  std::string out, exchange, job = "0", addresses;
+  int size = 512, steps = 6000, memory_mib = 0, every = 8, port = 0, rank = 0, ranks = 1;
 };
 
 int Number(const std::string& name, const std::string& text, int minimum) {
@@ -56,6 +64,8 @@ Options Parse(int argc, char** argv) {
       o.steps = Number(name, value, 0);
     else if (name == "--memory")
       o.memory_mib = Number(name, value, 0);
+    else if (name == "--port")
+      o.port = Number(name, value, 1);
     else if (name == "--every")
       o.every = Number(name, value, 1);
     else
@@ -68,11 +78,16 @@ Options Parse(int argc, char** argv) {
   o.ranks = Number("SIDING_NODES", env("SIDING_NODES", "1"), 1);
   o.rank = Number("SIDING_RANK", env("SIDING_RANK", "0"), 0);
   o.job = env("SIDING_JOB_ID", "0");
+  o.addresses = env("SIDING_GANG_ADDRS", "");
   if (o.out.empty()) throw std::invalid_argument("--out is missing");
   if (o.rank >= o.ranks) throw std::invalid_argument("SIDING_RANK must be below SIDING_NODES");
-  if (o.ranks > 1 && o.exchange.empty()) throw std::invalid_argument("several ranks need --exchange");
+  if (o.ranks > 1 && o.exchange.empty())
+    throw std::invalid_argument("--exchange: expected a folder or tcp, for there are several ranks");
   if (o.ranks > 1 && o.size / o.ranks < o.every)
     throw std::invalid_argument("--every must not exceed a rank's rows");
+  if (o.port != 0 && o.exchange != "tcp")
+    throw std::invalid_argument("--port: expected --exchange tcp with it");
+  if (o.port == 0) o.port = kPort;
   return o;
 }
 
@@ -108,29 +123,30 @@ int FirstRow(const Options& o, int rank) {
 
 // Gives the neighbours the rows next to them and takes theirs.
 void ExchangeHalo(const Options& o, Exchange& exchange, Block& block, int64_t number) {
-  const bool above = o.rank > 0, below = o.rank + 1 < o.ranks;
-  const size_t count = static_cast<size_t>(o.every) * static_cast<size_t>(o.size);
-  if (above) exchange.Publish("up", number, Rows(block, block.first(), block.first() + o.every));
-  if (below) exchange.Publish("down", number, Rows(block, block.last() - o.every, block.last()));
-  if (above) {
-    const auto rows = exchange.Await(o.rank - 1, "down", number, count);
-    std::copy(rows.begin(), rows.end(), block.Row(block.first() - o.every));
-  }
-  if (below) {
-    const auto rows = exchange.Await(o.rank + 1, "up", number, count);
-    std::copy(rows.begin(), rows.end(), block.Row(block.last()));
-  }
-  exchange.Forget(number);
+  Halo own;
+  if (o.rank > 0) own.above = Rows(block, block.first(), block.first() + o.every);
+  if (o.rank + 1 < o.ranks) own.below = Rows(block, block.last() - o.every, block.last());
+  const Halo theirs = exchange.Swap(number, own);
+  if (!theirs.above.empty())
+    std::copy(theirs.above.begin(), theirs.above.end(), block.Row(block.first() - o.every));
+  if (!theirs.below.empty()) std::copy(theirs.below.begin(), theirs.below.end(), block.Row(block.last()));
+}
+
+std::unique_ptr<Exchange> NewExchange(const Options& o) {
+  if (o.ranks == 1) return nullptr;
+  if (o.exchange == "tcp")
+    return std::make_unique<TcpExchange>(Endpoints(o.addresses, o.port, o.ranks), o.rank);
+  return std::make_unique<FileExchange>(o.exchange, o.job, o.rank);
 }
 
 void WriteDigest(const Options& o, Exchange* exchange, const Block& block) {
   const auto own = Rows(block, block.first(), block.last());
-  if (o.rank > 0) return exchange->Publish("block", 0, own);
+  if (o.rank > 0) return exchange->GiveBlock(own);
   uint64_t hash = Fnv1a(own.data(), own.size() * sizeof(double));
   for (int rank = 1; rank < o.ranks; ++rank) {
     const size_t count =
         static_cast<size_t>(FirstRow(o, rank + 1) - FirstRow(o, rank)) * static_cast<size_t>(o.size);
-    const auto rows = exchange->Await(rank, "block", 0, count);
+    const auto rows = exchange->TakeBlock(rank, count);
     hash = Fnv1a(rows.data(), rows.size() * sizeof(double), hash);
   }
   char line[128];
@@ -142,8 +158,7 @@ void WriteDigest(const Options& o, Exchange* exchange, const Block& block) {
 int Run(const Options& o) {
   const Ballast ballast(o.memory_mib);
   Block block(o.size, FirstRow(o, o.rank), FirstRow(o, o.rank + 1), o.ranks > 1 ? o.every : 0);
-  std::unique_ptr<Exchange> exchange;
-  if (o.ranks > 1) exchange = std::make_unique<Exchange>(o.exchange, o.job, o.rank);
+  const std::unique_ptr<Exchange> exchange = NewExchange(o);
 
   const int report = std::max(o.steps / 20, 1);
   for (int step = 0; step < o.steps; ++step) {

@@ -11,6 +11,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 from cluster import BIN, PATIENCE, ROOT, CtlError  # noqa: E402
 from kubernetes import KubernetesError  # noqa: E402
+from ports import free_row  # noqa: E402
 from slurm import SlurmError  # noqa: E402
 
 EXAMPLES = ROOT / "examples"
@@ -43,9 +44,9 @@ def show_ctl(cluster, *args):
 class Batch:
     """One batch job: its program, how it may be preempted, and where its result lands."""
 
-    def __init__(self, name, nodes, preemptible, command, slots=1, app_signal=None):
+    def __init__(self, name, nodes, preemptible, command, slots=1, app_signal=None, keeps_connections=False):
         self.name, self.nodes, self.slots, self.preemptible = name, nodes, slots, preemptible
-        self.command, self.app_signal = command, app_signal
+        self.command, self.app_signal, self.keeps_connections = command, app_signal, keeps_connections
         self.id = None
 
     def argv(self, folder):
@@ -75,6 +76,10 @@ def batch_jobs():
         Batch("train-b", 1, "app",
               ["/usr/bin/python3", str(train), "--epochs", "70", "--out", "@/out",
                "--self-checkpoint", "@/state.npz", "--after-save", "exit"], app_signal="USR1@15s"),
+        # In siding's network any port is free; alone its ranks share that of this machine.
+        Batch("heat-tcp", 2, "checkpoint",
+              [str(heat), "--size", "512", "--steps", "10000", "--memory", "32", "--exchange", "tcp", "--port", str(free_row(2)),
+               "--out", "@/out"], keeps_connections=True),
         Batch("pipeline-a", 1, "suspend",
               [str(pipeline), "--rounds", "12", "--work", "@/work", "--out", "@/out"]),
         Batch("pipeline-b", 1, "checkpoint",
@@ -110,7 +115,8 @@ def start_alone(job, folder):
     """Its ranks, each in a process group of its own."""
     place, ranks = job.make_place(folder), []
     for rank in range(job.nodes):
-        env = dict(os.environ, SIDING_RANK=str(rank), SIDING_NODES=str(job.nodes), SIDING_JOB_ID="0", OMP_NUM_THREADS="1")
+        env = dict(os.environ, SIDING_RANK=str(rank), SIDING_NODES=str(job.nodes), SIDING_JOB_ID="0", OMP_NUM_THREADS="1",
+                   SIDING_GANG_ADDRS=",".join(["127.0.0.1"] * job.nodes))
         with open(place / f"log.{rank}", "w") as log:
             ranks.append(subprocess.Popen(job.argv(place), cwd=place, env=env, stdin=subprocess.DEVNULL, stdout=log,
                                           stderr=subprocess.STDOUT, start_new_session=True))

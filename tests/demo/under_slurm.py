@@ -15,8 +15,8 @@ COLUMNS = "%.9i %11j %10T %.5M %R"  # the last: its nodes, or why it has none
 
 
 def full_nodes():
-    """Six batch jobs that leave no CPU free."""
-    jobs = batch_jobs()
+    """Six batch jobs that leave no CPU free. There is none for the gang whose connections are kept."""
+    jobs = [job for job in batch_jobs() if not job.keeps_connections]
     jobs[-1].slots = 2
     return jobs
 

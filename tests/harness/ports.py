@@ -21,6 +21,17 @@ def free_ports(count):
     return ports
 
 
+def free_row(count):
+    """The same of ports that follow each other; the first of them."""
+    while True:
+        first, before = random.randint(FIRST, LAST - count + 1), len(_kept)
+        if all(_keep(port) for port in range(first, first + count)):
+            return first
+        for name in _kept[before:]:
+            name.close()
+        del _kept[before:]
+
+
 def _keep(port):
     name = socket.socket(socket.AF_UNIX)
     try:

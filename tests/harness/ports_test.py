@@ -27,6 +27,12 @@ class Ports(unittest.TestCase):
         first = ports.free_ports(8)
         self.assertEqual(len({*first, *ports.free_ports(8)}), 16)
 
+    def test_a_row_leaves_out_what_has_been_given(self):
+        self.among(32_300, 32_309)
+        taken = ports.free_ports(1)
+        row = ports.free_row(4)
+        self.assertFalse({*taken} & {*range(row, row + 4)})
+
     def test_a_port_of_another_process_is_not_given_though_nobody_listens_yet(self):
         child = self.other_process("ports.FIRST = ports.LAST = 32_200; print(ports.free_ports(1), flush=True); input()")
         child.stdout.readline()

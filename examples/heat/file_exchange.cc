@@ -1,4 +1,4 @@
-#include "examples/heat/exchange.h"
+#include "examples/heat/file_exchange.h"
 
 #include <time.h>
 #include <unistd.h>
@@ -9,6 +9,8 @@
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
+
+#include "examples/heat/fnv.h"
 
 namespace heat {
 namespace {
@@ -22,12 +24,6 @@ void ShortPause() {
 
 }  // namespace
 
-uint64_t Fnv1a(const void* data, size_t size, uint64_t hash) {
-  const auto* bytes = static_cast<const unsigned char*>(data);
-  for (size_t i = 0; i < size; ++i) hash = (hash ^ bytes[i]) * 1099511628211u;
-  return hash;
-}
-
 void WriteWhole(const std::string& path, const std::string& content) {
   const std::string temporary = path + ".tmp";
   std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
@@ -37,18 +33,32 @@ void WriteWhole(const std::string& path, const std::string& content) {
   std::filesystem::rename(temporary, path);
 }
 
-Exchange::Exchange(std::string folder, std::string job, int rank)
+FileExchange::FileExchange(std::string folder, std::string job, int rank)
     : folder_(std::move(folder)), job_(std::move(job)), rank_(rank) {
   std::filesystem::create_directories(folder_);
 }
 
-std::string Exchange::Path(int rank, const std::string& what, int64_t number) const {
+Halo FileExchange::Swap(int64_t number, const Halo& own) {
+  if (!own.above.empty()) Publish("up", number, own.above);
+  if (!own.below.empty()) Publish("down", number, own.below);
+  Halo theirs;
+  if (!own.above.empty()) theirs.above = Await(rank_ - 1, "down", number, own.above.size());
+  if (!own.below.empty()) theirs.below = Await(rank_ + 1, "up", number, own.below.size());
+  Forget(number);
+  return theirs;
+}
+
+void FileExchange::GiveBlock(const std::vector<double>& block) { Publish("block", 0, block); }
+
+std::vector<double> FileExchange::TakeBlock(int from, size_t count) { return Await(from, "block", 0, count); }
+
+std::string FileExchange::Path(int rank, const std::string& what, int64_t number) const {
   std::ostringstream path;
   path << folder_ << "/" << job_ << "." << rank << "." << what << "." << number;
   return path.str();
 }
 
-void Exchange::Publish(const std::string& what, int64_t number, const std::vector<double>& values) {
+void FileExchange::Publish(const std::string& what, int64_t number, const std::vector<double>& values) {
   const std::string path = Path(rank_, what, number);
   const size_t bytes = values.size() * sizeof(double);
   const uint64_t hash = Fnv1a(values.data(), bytes);
@@ -60,7 +70,7 @@ void Exchange::Publish(const std::string& what, int64_t number, const std::vecto
   if (published_.size() > 2 * kKept) published_.pop_front();
 }
 
-void Exchange::PublishMissing() {
+void FileExchange::PublishMissing() {
   const auto published = std::move(published_);
   published_.clear();
   for (const auto& [path, values] : published) {
@@ -73,7 +83,7 @@ void Exchange::PublishMissing() {
   }
 }
 
-std::vector<double> Exchange::Await(int from, const std::string& what, int64_t number, size_t count) {
+std::vector<double> FileExchange::Await(int from, const std::string& what, int64_t number, size_t count) {
   const std::string path = Path(from, what, number);
   std::ifstream file;
   for (int polls = 1;; ++polls) {
@@ -95,7 +105,7 @@ std::vector<double> Exchange::Await(int from, const std::string& what, int64_t n
   return values;
 }
 
-void Exchange::Forget(int64_t number) {
+void FileExchange::Forget(int64_t number) {
   for (const char* what : {"up", "down"}) unlink(Path(rank_, what, number - kKept).c_str());
 }
 

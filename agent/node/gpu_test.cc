@@ -169,7 +169,7 @@ class InheritedTest : public GpuTest {
     GpuTest::SetUp();
     if (IsSkipped()) return;
     unlink(kDevice);
-    gpu_.Write("follows", "2");
+    gpu_.Write("follows", std::to_string(first_process()));
     ASSERT_EQ(mknod(kDevice, S_IFCHR | 0666, makedev(1, 3)), 0);
   }
   // The job, and a worker that has the device open and is none of the driver's.
@@ -286,7 +286,7 @@ TEST_F(SharingTest, WithDrainableCollectivesTheyAreLockedTogetherAndComeBack) {
   Suspend(2);
   AwaitPhase(v1::SUSPENDED);
   EXPECT_EQ(GpuState(), kCheckpointed);
-  EXPECT_EQ(gpu_.Read("3"), kCheckpointed);
+  EXPECT_EQ(gpu_.Read(std::to_string(first_process() + 1)), kCheckpointed);
   Resume(3);
   AwaitPhase(v1::RUNNING);
   AwaitMoreLines();

@@ -244,7 +244,8 @@ class SwrkCriu final : public Criu {
       const CriuOfThisThread criu(swrk.pid());
       SIDING_RETURN_IF_ERROR(FaultAtCriu<"criu.dump: criu is about to be told to dump">());
       const auto on_notify = [&](const criu::Notification& notification) {
-        decision = FaultAtCriu<"criu.dump.step: criu has got to a step of the dump">();
+        // After a no it goes on to say what it undoes.
+        if (decision.ok()) decision = FaultAtCriu<"criu.dump.step: criu has got to a step of the dump">();
         if (!decision.ok()) return false;
         if (notification.script() == "pre-dump" && dump.on_ready)
           decision = dump.on_ready([&swrk] { return swrk.Running(); });

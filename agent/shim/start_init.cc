@@ -12,6 +12,7 @@
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -164,6 +165,28 @@ bool MountOwnTerminals() {
 // Returns false with errno set.
 bool MountOwnMemory() { return mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") == 0; }
 
+// Programs that look for networks look for them in /sys (UCX does), and the node's shows those of the node:
+// what /sys/class/net lists is settled when it is mounted. What is mounted below it stays as it is. Needs a
+// /dev/shm of its own, where it is put together. Returns false with errno set.
+bool MountOwnSystem() {
+  constexpr char kAside[] = "/dev/shm/sys", kPlace[] = "/sys";
+  constexpr unsigned long kKept = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;  // as of ST_...
+  struct statvfs info {};
+  if (statvfs(kPlace, &info) != 0 || mkdir(kAside, 0700) != 0 ||
+      mount("sysfs", kAside, "sysfs", info.f_flag & kKept, nullptr) != 0)
+    return false;
+  std::string above;  // the last one that has been taken along, with all below it
+  for (const Mount& one : ParseMounts(ReadFile("/proc/self/mountinfo").value_or(""))) {
+    const bool is_along = !above.empty() && absl::StartsWith(one.point + "/", above);
+    if (is_along || !absl::StartsWith(one.point, "/sys/")) continue;
+    const std::string there = kAside + one.point.substr(sizeof kPlace - 1);
+    if (mount(one.point.c_str(), there.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0) return false;
+    above = one.point + "/";
+  }
+  return umount2(kPlace, MNT_DETACH) == 0 && mount(kAside, kPlace, nullptr, MS_MOVE, nullptr) == 0 &&
+         rmdir(kAside) == 0;
+}
+
 // Where /proc/sys may not be written, as in some containers, they begin at 2.
 void BeginNumbersAt(int first) {
   const UniqueFd last(open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC));
@@ -184,7 +207,8 @@ void BeginNumbersAt(int first) {
   // works.
   if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) Fail(status_fd, kMount);
   LeaveTransientMounts(plan);
-  if (plan.network >= 0 && !(MountOwnTerminals() && MountOwnMemory())) Fail(status_fd, kOwnMounts);
+  if (plan.network >= 0 && !(MountOwnTerminals() && MountOwnMemory() && MountOwnSystem()))
+    Fail(status_fd, kOwnMounts);
   if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0) Fail(status_fd, kMount);
   if (plan.first_process > 0) BeginNumbersAt(plan.first_process);
   if (setsid() < 0) Fail(status_fd, kSession);
@@ -231,7 +255,7 @@ std::string Explain(const InitPlan& plan, Stage stage, int error) {
     case kNetwork:
       return because("cannot enter the job's network");
     case kOwnMounts:
-      return because("cannot mount /dev/pts and /dev/shm for the job");
+      return because("cannot mount /dev/pts, /dev/shm and /sys for the job");
     case kInit:
       return because("cannot run " + plan.init_path);
   }

@@ -2,6 +2,7 @@
 """A job whose ranks talk to each other over TCP, and whose connections are kept: they go on after a move, a preemption, a checkpoint and
 the loss of a node, and each byte is what was sent."""
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 import jobs  # noqa: E402
 from case import ClusterCase, wait_for  # noqa: E402
-from cluster import kill9  # noqa: E402
+from cluster import kill9, marked_processes  # noqa: E402
 from hosts import Hosts, why_not  # noqa: E402
 from machines import Machines  # noqa: E402
 from ports import free_ports  # noqa: E402
@@ -61,7 +62,15 @@ class ItMoves(Gang):
             self.cluster.ctl("vacate", self.job)
             wait_for("it to have been restored", lambda: len(self.events("restored")) > count)
             self.wait_goes_on(self.job)
+        seen = [os.listdir(f"/proc/{pid}/root/sys/class/net") for pid in self.in_networks()]
+        self.assertGreaterEqual(len(seen), self.ranks)
+        for names in seen:
+            self.assertIn("siding0", names)
         self.assert_it_ends_well()
+
+    def in_networks(self):
+        """Processes that are in a network of a rank's own."""
+        return [pid for pid in marked_processes(self.cluster.dir) if "siding0:" in pathlib.Path(f"/proc/{pid}/net/dev").read_text()]
 
 
 class ItMakesWay(Gang):
@@ -124,11 +133,11 @@ class SomebodysIsTracked(Gang):
 class ADumpFails(Gang):
     """Nothing has happened to the connections."""
 
-    fault = "agent.network.held=error"
+    fault, why = "agent.network.held=error", "fault: agent.network.held"
 
     def test_it_runs_on(self):
         self.cluster.ctl("checkpoint", "--no-wait", self.job)
-        self.cluster.wait_event(self.job, "dump-failed")
+        self.assertIn(self.why, str(self.cluster.wait_event(self.job, "dump-failed")))
         self.assert_it_ends_well()
 
 
@@ -146,7 +155,7 @@ class AnAgentDiesWhileItHolds(Gang):
 
 
 class CriuDiesWhileItHolds(ADumpFails):
-    fault = "agent.network.held=kill-criu"
+    fault, why = "agent.network.held=kill-criu", "criu"
 
 
 class AnAgentDiesAsItJoins(Gang):

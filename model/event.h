@@ -14,6 +14,7 @@
 #include "model/job.h"
 #include "model/lifecycle.h"
 #include "model/plan.h"
+#include "model/totals.h"
 #include "model/trends.h"
 
 namespace siding {
@@ -144,6 +145,7 @@ struct JobsForgotten {
   JobId last_job;  // the highest number so far: none is given twice
   Tally tally;     // of all that have ever been forgotten, these included
   Trends trends;   // also
+  Totals totals;   // also
 };
 // As many orders as no job gets after a copy of the journal was made that is put back: once a second, it
 // would take days. More are not believed.

@@ -445,6 +445,11 @@ int Engine::policy_failures() const {
   return impl_->policy_failures_;
 }
 
+bool Engine::JournalCanBeWritten() const {
+  MutexLock lock(impl_->mutex_);
+  return impl_->state_.recorder.healthy();
+}
+
 int64_t Engine::quota_refusals() const {
   MutexLock lock(impl_->mutex_);
   return impl_->rate_limits_.refused();

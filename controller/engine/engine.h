@@ -108,6 +108,8 @@ class Engine final : public AgentEvents {
   Policy policy() const;
   void PolicyFailed();  // a new one could not be loaded; counted
   int policy_failures() const;
+  // Nothing is decided while it cannot.
+  bool JournalCanBeWritten() const;
   int64_t quota_refusals() const;  // requests beyond max_requests_per_hour, max_request_mib_per_hour
   bool IsOperator(const std::string& user) const;
 

@@ -59,6 +59,13 @@ static void from_json(const json& j, LossBy& v) {
   v = *parsed;
 }
 
+static void to_json(json& j, JobAction v) { j = ToString(v); }
+static void from_json(const json& j, JobAction& v) {
+  const auto parsed = ParseJobAction(j.get<std::string>());
+  if (!parsed) throw std::invalid_argument("unknown action '" + j.get<std::string>() + "'");
+  v = *parsed;
+}
+
 static void to_json(json& j, NodeCopies v) { j = ToString(v); }
 static void from_json(const json& j, NodeCopies& v) {
   const auto parsed = ParseNodeCopies(j.get<std::string>());
@@ -230,7 +237,13 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ImageWrites, images, bytes, took
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Trend, met, missed, refused, preemptions, lost_node_ms,
                                                 releases, writes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Trends, hours, days)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobsForgotten, jobs, last_job, tally, trends)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ActionCount, done, failed, last_failed)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Histogram, counts, sum)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ImageTotals, ms, bytes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Totals, lost_node_ms, actions, dumps, restores,
+                                                release_ratios, margins, last_start, last_margin, last_missed,
+                                                exact_plans, other_plans, victims)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobsForgotten, jobs, last_job, tally, trends, totals)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JournalRestored, copied, last_job, orders)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(BecamePreemptible, why)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobHeld, held, by_operator, by)

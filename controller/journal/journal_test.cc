@@ -112,6 +112,19 @@ Trends FullTrends() {
   return {{{FromMicros(15), trend}}, {{FromMicros(16), trend}}};
 }
 
+Totals FullTotals() {
+  const Histogram histogram{{{-1, 2}, {kNoBound, 3}}, -4};
+  const std::map<Tier, ImageTotals> images{{Tier::kShared, {histogram, histogram}}};
+  Totals totals{{{LossBy::kApp, 5}}, {{JobAction::kSave, {6, 7, FromMicros(8)}}}, images, images};
+  totals.release_ratios = totals.margins = totals.victims = histogram;
+  totals.last_start = FromMicros(9);
+  totals.last_margin = Duration(-10);
+  totals.last_missed = FromMicros(11);
+  totals.exact_plans = 12;
+  totals.other_plans = 13;
+  return totals;
+}
+
 // One of each kind, every field set.
 std::vector<EventBody> EveryBody() {
   return {
@@ -126,7 +139,7 @@ std::vector<EventBody> EveryBody() {
       NodeCordoned{NodeId("n"), false, "ada"},
       Noted{"text", 3, "ada"},
       TasksChanged{{NodeId("n")}, 65536},
-      JobsForgotten{{JobId(1), JobId(2)}, JobId(9), {1, 2, 3, 4, 5.5, 6, 7}, FullTrends()},
+      JobsForgotten{{JobId(1), JobId(2)}, JobId(9), {1, 2, 3, 4, 5.5, 6, 7}, FullTrends(), FullTotals()},
       JournalRestored{7, JobId(1000)},
       NodeLost{NodeId("n"), false, "ada"},
       TasksGone{NodeId("n")},

@@ -44,10 +44,12 @@ std::vector<JobId> EndedJobs::PurgeEnded() {
   std::vector<JobId> jobs = Purgeable();
   if (jobs.empty()) return {};
   if (jobs.size() < kPurgedAtOnce) purge_not_before_ = now + kPurgeAgain;
-  JobsForgotten forgotten{jobs, state_.last_job, state_.forgotten, state_.forgotten_trends};
+  JobsForgotten forgotten{jobs, state_.last_job, state_.forgotten, state_.forgotten_trends,
+                          state_.forgotten_totals};
   for (const JobId& id : forgotten.jobs) {
     AddTo(forgotten.tally, state_.jobs.at(id));
     Add(forgotten.trends, state_.jobs.at(id).trends);
+    Add(forgotten.totals, state_.jobs.at(id).totals);
   }
   Trim(forgotten.trends, now);
   recorder_.Record(JobId(), std::move(forgotten));

@@ -39,6 +39,11 @@ class RetentionTest : public EngineTest {
     engine_->Read([&](const ClusterState& state) { trends = TrendsOf(state, clock_.Now()); });
     return trends;
   }
+  Totals TotalsNow() {
+    Totals totals;
+    engine_->Read([&](const ClusterState& state) { totals = TotalsOf(state); });
+    return totals;
+  }
   std::string Text() {
     std::string text;
     engine_->Read([&](const ClusterState& state) { text = StateText(state); });
@@ -104,13 +109,17 @@ TEST_F(RetentionTest, WhatItHasAddedUpToIsNotForgotten) {
   cluster_.Exit(job, 0, 0);
   Settle();
   const Trends before = TrendsNow();
+  const Totals totals = TotalsNow();
   ASSERT_THAT(before.days, testing::SizeIs(1));
   EXPECT_EQ(before.days.begin()->second.writes.at(Tier::kShared).images, 1);
+  EXPECT_EQ(totals.actions.at(JobAction::kCheckpoint).done, 1);
   Pass(1h);
   ASSERT_FALSE(Known(job));
   EXPECT_EQ(TrendsNow(), before);
+  EXPECT_EQ(TotalsNow(), totals);
   StartController();
   EXPECT_EQ(TrendsNow(), before);
+  EXPECT_EQ(TotalsNow(), totals);
 }
 
 TEST_F(RetentionTest, ItsCheckpointsGoWithIt) {

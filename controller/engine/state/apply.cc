@@ -241,6 +241,7 @@ class Applier {
     state_.last_job = std::max(state_.last_job, e.last_job);
     state_.forgotten = e.tally;
     state_.forgotten_trends = e.trends;
+    state_.forgotten_totals = e.totals;
   }
 
   void operator()(const JournalRestored& e) {

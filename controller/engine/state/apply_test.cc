@@ -393,6 +393,7 @@ class TrendTest : public ApplyTest {
     return sum;
   }
   int64_t LostBy(LossBy by) { return Sum().lost_node_ms[by]; }
+  ActionCount CountOf(JobAction action) { return TotalsOf(state_).actions[action]; }
 };
 
 TEST_F(TrendTest, AFreezeIsCountedWhenTheNodesAreFree) {
@@ -509,6 +510,54 @@ TEST_F(TrendTest, WhatHappensLaterIsOfALaterHour) {
   EXPECT_EQ(trends.hours.rbegin()->second.lost_node_ms.at(LossBy::kSuspend), 2 * 3 * 3'600'000);
 }
 
+TEST_F(TrendTest, TotalsHaveWhatTrendsHaveLost) {
+  FeedOrder(JobEvent::kOrderKill);
+  Feed(JobEvent::kRequeued, 9s);
+  EXPECT_EQ(TotalsOf(state_).lost_node_ms, Sum().lost_node_ms);
+}
+TEST_F(TrendTest, WhatIsDoneToAJobIsCountedWhenItHasEnded) {
+  EXPECT_EQ(CountOf(JobAction::kStart).done, 1);
+  FeedOrder(JobEvent::kOrderSuspend);
+  EXPECT_EQ(CountOf(JobAction::kSuspend), ActionCount());
+  Feed(JobEvent::kFrozen, 20s);
+  EXPECT_EQ(CountOf(JobAction::kSuspend).done, 1);
+  const Histogram ratios = TotalsOf(state_).release_ratios;
+  EXPECT_EQ(ratios.counts, (std::map<int64_t, int64_t>{{2000, 1}}));
+  EXPECT_EQ(ratios.sum, 2000);
+}
+TEST_F(TrendTest, ADumpThatFailsIsNoResume) {
+  FeedOrder(JobEvent::kOrderDump);
+  Feed(JobEvent::kDumpFailed);
+  const Time failed = now_;
+  Feed(JobEvent::kThawed);
+  EXPECT_EQ(CountOf(JobAction::kCheckpoint), (ActionCount{0, 1, failed}));
+  EXPECT_EQ(CountOf(JobAction::kResume), ActionCount());
+  EXPECT_TRUE(TotalsOf(state_).dumps.empty());
+}
+TEST_F(TrendTest, DumpAndRestoreAreMeasured) {
+  FeedOrder(JobEvent::kOrderDump);
+  FeedCommit();
+  Feed(JobEvent::kReleased, 2s);
+  FeedPlace("1.1");
+  Feed(JobEvent::kRestored, 4s);
+  const Totals totals = TotalsOf(state_);
+  EXPECT_EQ(totals.dumps.at(Tier::kShared).ms.sum, 10'000);
+  EXPECT_EQ(totals.dumps.at(Tier::kShared).bytes.sum, 1000);
+  EXPECT_EQ(totals.restores.at(Tier::kShared).ms.sum, 4'000);
+  EXPECT_EQ(totals.restores.at(Tier::kShared).bytes.sum, 1000);
+  EXPECT_EQ(CountOf(JobAction::kRestore).done, 1);
+}
+TEST_F(TrendTest, OfAnImageThatSharesBytesThoseCountThatItWrote) {
+  FeedOrder(JobEvent::kOrderDump, true);
+  JobMoved commit;
+  commit.event = JobEvent::kCommit;
+  commit.bytes = Bytes{1000};
+  commit.new_bytes = Bytes{10};
+  Feed(commit);
+  Feed(JobEvent::kContinued, 2s);
+  EXPECT_EQ(TotalsOf(state_).dumps.at(Tier::kShared).bytes.sum, 10);
+}
+
 class DeadlineTrendTest : public TrendTest {
  protected:
   // Starts it so long after its deadline.
@@ -527,11 +576,17 @@ TEST_F(DeadlineTrendTest, OneThatWasMet) {
   StartRequest(-1s);
   EXPECT_EQ(Sum().met, 1);
   EXPECT_EQ(Sum().missed, 0);
+  EXPECT_EQ(TotalsOf(state_).margins.counts, (std::map<int64_t, int64_t>{{1000, 1}}));
+  EXPECT_EQ(TotalsOf(state_).last_missed, Time());
 }
 TEST_F(DeadlineTrendTest, OneThatWasMissed) {
   StartRequest(1s);
   EXPECT_EQ(Sum().met, 0);
   EXPECT_EQ(Sum().missed, 1);
+  const Totals totals = TotalsOf(state_);
+  EXPECT_EQ(totals.last_margin, -1s);
+  EXPECT_EQ(totals.last_missed, now_);
+  EXPECT_EQ(CountUpTo(totals.margins, 0), 1);
 }
 TEST_F(DeadlineTrendTest, ARequestThatWasRefused) {
   state_ = ClusterState();

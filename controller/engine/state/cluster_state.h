@@ -123,6 +123,7 @@ struct JobRecord {
   double lost_node_seconds = 0;
   LossBy left_by = LossBy::kFailure;  // while it has not been seen to run since
   Trends trends;                      // what it has added to those of all jobs
+  Totals totals;                      // the same
   int damaged_checkpoints = 0;        // ever found
   CheckpointId
       refused_image;  // the last that no restore took: none is made from then on; empty: there is none
@@ -226,6 +227,7 @@ struct DurableState {
   JobId last_job;                                           // the highest number so far
   Tally forgotten;
   Trends forgotten_trends;
+  Totals forgotten_totals;
   std::map<CheckpointId, CheckpointRecord> checkpoints;
   std::set<CheckpointId> unwanted;  // those that are deleted or damaged: to be taken out of the store
   std::set<CheckpointId> copied;    // those whose images are on nodes' own disks as well

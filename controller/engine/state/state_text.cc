@@ -34,7 +34,10 @@ std::string Text(const Plan& plan) {
 
 // As the journal says them of jobs that are forgotten.
 std::string Text(const Trends& trends) {
-  return EncodeEventBody(Event{0, {}, {}, JobsForgotten{{}, {}, {}, trends}});
+  return EncodeEventBody(Event{0, {}, {}, JobsForgotten{{}, {}, {}, trends, {}}});
+}
+std::string Text(const Totals& totals) {
+  return EncodeEventBody(Event{0, {}, {}, JobsForgotten{{}, {}, {}, {}, totals}});
 }
 
 void Add(std::string& text, const JobRecord& job) {
@@ -52,7 +55,8 @@ void Add(std::string& text, const JobRecord& job) {
        job.checkpoint_count, " ", job.displaced_by.value(), " ", job.preemptions, " ", job.in_ram, " ",
        job.lost_node_seconds, " ", job.damaged_checkpoints, " ", job.restarts, " ", Text(job.begun), " ",
        job.begun_after, " ", job.refused_image.value());
-  line("ordered at ", Text(job.ordered_at), " left by ", ToString(job.left_by), " trends ", Text(job.trends));
+  line("ordered at ", Text(job.ordered_at), " left by ", ToString(job.left_by), " trends ", Text(job.trends),
+       " totals ", Text(job.totals));
   line("restart ", job.restart_reason);
   line("nodes ", IdsText(job.nodes), " last ", IdsText(job.last_nodes), " left on ", IdsText(job.left_on),
        " target ", IdsText(job.target), " exited ", Text(job.exited), " notes ", Text(job.notes));
@@ -85,12 +89,12 @@ void Add(std::string& text, const CheckpointRecord& c) {
 
 std::string StateText(const DurableState& state) {
   const Tally& t = state.forgotten;
-  std::string text =
-      absl::StrCat("seq ", state.last_seq, " last job ", state.last_job.value(), "\nforgotten ", t.met, " ",
-                   t.missed, " ", t.refused, " ", t.preemptions, " ", t.lost_node_seconds, " ",
-                   t.damaged_checkpoints, " ", t.gpu_states_lost, " ", t.restarts, " ",
-                   Text(state.forgotten_trends), "\nunwanted ", IdsText(state.unwanted), " restored ",
-                   Text(state.restored_at), " skipped ", state.skipped_orders, "\n");
+  std::string text = absl::StrCat(
+      "seq ", state.last_seq, " last job ", state.last_job.value(), "\nforgotten ", t.met, " ", t.missed, " ",
+      t.refused, " ", t.preemptions, " ", t.lost_node_seconds, " ", t.damaged_checkpoints, " ",
+      t.gpu_states_lost, " ", t.restarts, " ", Text(state.forgotten_trends), " ",
+      Text(state.forgotten_totals), "\nunwanted ", IdsText(state.unwanted), " restored ",
+      Text(state.restored_at), " skipped ", state.skipped_orders, "\n");
   for (const auto& [id, job] : state.jobs) Add(text, job);
   for (const auto& [id, job] : state.unfinished) absl::StrAppend(&text, "unfinished ", id.value(), "\n");
   for (const auto& [at, id] : state.ended) absl::StrAppend(&text, "ended ", Text(at), " ", id.value(), "\n");

@@ -55,6 +55,26 @@ void AddDifference(Trend& trend, const Tally& before, const Tally& after, LossBy
   if (lost_ms != 0) trend.lost_node_ms[by] += lost_ms;
 }
 
+// Thousandths. As by RatioStep(), what is shorter than a second counts as one.
+int64_t Ratio(Duration observed, Duration predicted) {
+  const auto seconds = [](Duration time) { return std::max(1.0, ToSeconds(time)); };
+  return std::llround(1000 * seconds(observed) / seconds(predicted));
+}
+
+int64_t Millis(Duration time) { return time / std::chrono::milliseconds(1); }
+
+void Observe(ImageTotals& images, Duration took, Bytes bytes) {
+  Observe(images.ms, kImageMs, Millis(took));
+  Observe(images.bytes, kImageBytes, bytes.value);
+}
+
+void AddPlan(Totals& totals, const Plan& plan) {
+  if (!plan.feasible) return;
+  ++(plan.exact ? totals.exact_plans : totals.other_plans);
+  const auto leave = [](const PlanStep& step) { return !step.early; };
+  Observe(totals.victims, kVictims, std::count_if(plan.steps.begin(), plan.steps.end(), leave));
+}
+
 const CheckpointRecord* Find(const DurableState& state, const CheckpointId& id) {
   const auto found = state.checkpoints.find(id);
   return found == state.checkpoints.end() ? nullptr : &found->second;
@@ -83,10 +103,17 @@ Trends TrendsOf(const DurableState& state, Time now) {
   return trends;
 }
 
+Totals TotalsOf(const DurableState& state) {
+  Totals totals = state.forgotten_totals;
+  for (const auto& [id, job] : state.jobs) Add(totals, job.totals);
+  return totals;
+}
+
 TrendCount::TrendCount(const DurableState& before, const Event& event) : event_(event) {
   const auto job = before.jobs.find(event.job);
   if (job == before.jobs.end()) return;
   AddTo(tally_, job->second);
+  had_started_ = job->second.first_started.has_value();
   const auto* const move = std::get_if<JobMoved>(&event.body);
   if (move == nullptr || !Next(job->second.state, move->event)) return;
   LookAt(job->second, *move);
@@ -97,8 +124,11 @@ TrendCount::TrendCount(const DurableState& before, const Event& event) : event_(
 void TrendCount::LookAt(const JobRecord& job, const JobMoved& move) {
   left_by_ = LeavesBy(job, move);
   notice_ = job.current.notice;
+  ended_ = EndOf(job, move);
+  state_since_ = job.state_since;
+  if (job.state == JobState::kRestoring) restored_from_ = job.current.checkpoint;
   if (FreesNodes(job, move.event) && job.current.predicted != Time{})
-    released_ = RatioStep(event_.at - job.ordered_at, job.current.predicted - job.ordered_at);
+    released_ = Release{event_.at - job.ordered_at, job.current.predicted - job.ordered_at};
 }
 
 void TrendCount::Record(const DurableState& after, JobRecord& job) const {
@@ -107,15 +137,43 @@ void TrendCount::Record(const DurableState& after, JobRecord& job) const {
   AddTo(tally, job);
   Trend trend;
   AddDifference(trend, tally_, tally, job.left_by);
-  if (released_) ++trend.releases[*released_];
+  if (released_) ++trend.releases[RatioStep(released_->observed, released_->predicted)];
   if (const CheckpointRecord* image = being_made_ ? Find(after, *being_made_) : nullptr;
       image != nullptr && image->state == CheckpointState::kGood && !image->SharesBytes()) {
     const Duration took = event_.at - image->created - notice_;
     Add(trend, {.writes = {{image->tier, {1, image->bytes, std::max(Duration(0), took)}}}});
   }
+  AddTotals(after, trend, job);
   if (trend == Trend()) return;
   Add(job.trends, event_.at, trend);
   Trim(job.trends, event_.at);
+}
+
+void TrendCount::AddTotals(const DurableState& after, const Trend& trend, JobRecord& job) const {
+  Totals& totals = job.totals;
+  for (const auto& [by, node_ms] : trend.lost_node_ms) totals.lost_node_ms[by] += node_ms;
+  if (released_) Observe(totals.release_ratios, kRatios, Ratio(released_->observed, released_->predicted));
+  if (const auto* planned = std::get_if<RequestPlanned>(&event_.body)) AddPlan(totals, planned->plan);
+  AddStart(job);
+  if (const CheckpointRecord* image = being_made_ ? Find(after, *being_made_) : nullptr;
+      image != nullptr && image->state == CheckpointState::kGood)
+    Observe(totals.dumps[image->tier], image->took,
+            image->new_bytes > Bytes{} ? image->new_bytes : image->bytes);
+  if (!ended_) return;
+  ActionCount& count = totals.actions[ended_->action];
+  ++(ended_->done ? count.done : count.failed);
+  if (!ended_->done) count.last_failed = event_.at;
+  if (const CheckpointRecord* image = ended_->done ? Find(after, restored_from_) : nullptr; image != nullptr)
+    Observe(totals.restores[image->tier], event_.at - state_since_, image->bytes);
+}
+
+void TrendCount::AddStart(JobRecord& job) const {
+  if (had_started_ || !job.first_started || job.spec.kind != JobKind::kOnDemand) return;
+  const Duration margin = job.spec.start_by - *job.first_started;
+  Observe(job.totals.margins, kMarginMs, Millis(margin));
+  job.totals.last_start = *job.first_started;
+  job.totals.last_margin = margin;
+  if (margin < Duration(0)) job.totals.last_missed = *job.first_started;
 }
 
 }  // namespace siding

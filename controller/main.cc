@@ -7,7 +7,9 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <iostream>
+#include <system_error>
 
 #include "common/fault.h"
 #include "common/files.h"
@@ -31,6 +33,7 @@
 #include "controller/manager/cluster_manager.h"
 #include "controller/manager/kubernetes_manager.h"
 #include "controller/metrics/metrics.h"
+#include "controller/metrics/table.h"
 #include "controller/page_setup.h"
 #include "controller/policy_watcher.h"
 #include "controller/server.h"
@@ -67,6 +70,17 @@ LeaseOptions LeaseFor(const ControllerConfig& config) {
           .address = AddressOf(config),
           .page = PageForBrowsers(config),
           .end_if_stuck = config.standby};
+}
+
+// With what SQLite keeps beside it.
+int64_t BytesOf(const std::string& journal) {
+  int64_t bytes = 0;
+  for (const char* suffix : {"", "-wal", "-journal"}) {
+    std::error_code error;
+    const auto size = std::filesystem::file_size(journal + suffix, error);
+    if (!error) bytes += static_cast<int64_t>(size);
+  }
+  return bytes;
 }
 
 // While this controller stands by its page says which one is active.
@@ -161,8 +175,11 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
   ApiService api(engine, policy_watcher, config.limits, &backup);
   GrpcApi grpc_api(api, identities, config.limits);
   SIDING_ASSIGN_OR_RETURN(std::unique_ptr<Metrics> metrics,
-                          Metrics::Start(config.metrics_address, config.metrics_port, engine,
-                                         [&manager] { return manager->lost_messages(); }));
+                          Metrics::Start(config.metrics_address, config.metrics_port,
+                                         {.engine = engine,
+                                          .lost_messages = [&manager] { return manager->lost_messages(); },
+                                          .journal_bytes = [&config] { return BytesOf(JournalOf(config)); },
+                                          .calls = [&grpc_api] { return grpc_api.counts().ByResult(); }}));
 
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
                           Server::Open(config, local, [&](grpc::ServerBuilder& builder) {
@@ -261,6 +278,8 @@ int Main(int argc, char** argv) {
   app.add_flag("--check-config", check, "check configuration and policy, then exit");
   bool fault_points = false;
   app.add_flag("--fault-points", fault_points, "list the steps at which tests make it fail, then exit");
+  bool list_metrics = false;
+  app.add_flag("--list-metrics", list_metrics, "list the metrics as a table in Markdown, then exit");
   app.set_version_flag("--version", "sidingd " SIDING_VERSION);
   CLI11_PARSE(app, argc, argv);
 
@@ -270,6 +289,10 @@ int Main(int argc, char** argv) {
   };
   if (fault_points) {
     std::cout << ListFaultPoints();
+    return 0;
+  }
+  if (list_metrics) {
+    std::cout << MetricsTable();
     return 0;
   }
   auto config = Configure(file);

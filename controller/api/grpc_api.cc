@@ -68,14 +68,22 @@ absl::StatusOr<UserIdentity> GrpcApi::Receive(grpc::ServerContext& context, cons
 }
 
 template <class Request, class Stream>
-grpc::Status GrpcApi::Handle(grpc::ServerContext& context, const char* method, Stream& stream,
-                             const std::function<absl::Status(const ApiCall&, const Request&)>& answer) {
+absl::Status GrpcApi::Do(grpc::ServerContext& context, const char* method, Stream& stream,
+                         const std::function<absl::Status(const ApiCall&, const Request&)>& answer) {
   Request request;
   const auto identity = Receive<Request>(context, method, stream, request);
-  if (!identity.ok()) return ToGrpc(identity.status());
+  if (!identity.ok()) return identity.status();
   const CallSlots::Slot slot(api_.calls(), identity->uid);
-  if (!slot.status.ok()) return ToGrpc(slot.status);
-  return ToGrpc(answer({*identity, [&context] { return context.IsCancelled(); }}, request));
+  if (!slot.status.ok()) return slot.status;
+  return answer({*identity, [&context] { return context.IsCancelled(); }}, request);
+}
+
+template <class Request, class Stream>
+grpc::Status GrpcApi::Handle(grpc::ServerContext& context, const char* method, Stream& stream,
+                             const std::function<absl::Status(const ApiCall&, const Request&)>& answer) {
+  const grpc::Status status = ToGrpc(Do<Request>(context, method, stream, answer));
+  counts_.Add(status.error_code());
+  return status;
 }
 
 // To gRPC a plain call is then a stream of one message each way: it hands over the call when the headers are

@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "controller/api/call_counts.h"
 #include "controller/api/reception.h"
 #include "controller/api/service.h"
 #include "controller/identity/identity.h"
@@ -17,6 +18,7 @@ class GrpcApi final : public v1::Siding::Service {
   // of its answer for `unread`.
   GrpcApi(ApiService& api, const Identities& identities, const ServiceLimits& limits,
           Duration within = std::chrono::seconds(10), Duration unread = std::chrono::seconds(60));
+  const CallCounts& counts() const { return counts_; }
 
  private:
   template <class Request, class Response>
@@ -29,6 +31,10 @@ class GrpcApi final : public v1::Siding::Service {
                                        grpc::internal::ReaderInterface<Request>& stream, Request& request);
   // Receives a call and does it: `answer` is asked to, with the slots that it needs.
   template <class Request, class Stream>
+  absl::Status Do(grpc::ServerContext& context, const char* method, Stream& stream,
+                  const std::function<absl::Status(const ApiCall&, const Request&)>& answer);
+  // The same, counted.
+  template <class Request, class Stream>
   grpc::Status Handle(grpc::ServerContext& context, const char* method, Stream& stream,
                       const std::function<absl::Status(const ApiCall&, const Request&)>& answer);
   // Gives the call up, and says so in the log, if the caller does not read. False: it is over.
@@ -40,6 +46,7 @@ class GrpcApi final : public v1::Siding::Service {
   ApiService& api_;
   const Duration unread_;
   Reception reception_;
+  CallCounts counts_;
 };
 
 }  // namespace siding

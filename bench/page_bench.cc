@@ -8,9 +8,7 @@
 //   page_bench [--agents 1000] [--jobs 10000] [--pages 100] [--seconds 60] [--sidingd PATH]
 #include <grpcpp/grpcpp.h>
 #include <httplib.h>
-#include <netinet/in.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -72,19 +70,6 @@ bool Await(const char* what, const std::function<bool()>& done) {
   }
   std::fprintf(stderr, "page_bench: gave up waiting for %s\n", what);
   return false;
-}
-
-// Of the loopback, a moment ago.
-int FreePort() {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof(address);
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  const bool bound = bind(socket, reinterpret_cast<sockaddr*>(&address), length) == 0 &&
-                     getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) == 0;
-  close(socket);
-  return bound ? ntohs(address.sin_port) : 0;
 }
 
 // An open page: its stream of events, and what it asks again and again. Its end closes both.
@@ -274,7 +259,7 @@ class Bench {
 
   const Size size_;
   const std::string policy_;
-  const int port_ = FreePort();
+  const int port_ = siding::FreePort();
   const siding::ControllerProcess controller_;
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::Siding::Stub> api_;

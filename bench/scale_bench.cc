@@ -7,6 +7,7 @@
 //
 //   scale_bench [--agents 1000] [--jobs 10000] [--queued 10000] [--seconds 60] [--sidingd PATH]
 #include <grpcpp/grpcpp.h>
+#include <httplib.h>
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
@@ -18,6 +19,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "bench/simulated/controller_process.h"
 #include "bench/simulated/fleet.h"
@@ -110,7 +112,8 @@ class Bench {
   };
   Bench(Size size, const std::string& program)
       : size_(size),
-        controller_(program, {"--heartbeat", "5s", "--log-level", "warning"}),
+        controller_(program, {"--heartbeat", "5s", "--log-level", "warning", "--metrics-port",
+                              std::to_string(metrics_port_)}),
         channel_(Dial(controller_.socket())),
         api_(v1::Siding::NewStub(channel_)) {}
 
@@ -125,13 +128,14 @@ class Bench {
     std::printf("%-34s %10s %11s %10s   %12s\n", "phase", "wall", "CPU", "of a core", "peak memory");
     if (!Register() || !StartJobs()) return false;
     Measure("steady, bound: 50 % and 1024 MiB");
+    if (!Scrape()) return false;
     Phase queueing(controller_, "more jobs are submitted and wait");
     for (int j = 0; j < size_.queued; ++j) {
       if (!Submit(JobRequest(j))) return false;
     }
     queueing.End();
     Measure("steady, with the queue");
-    return List() && PlanDeadline() && ServeDeadline();
+    return List() && Scrape() && PlanDeadline() && ServeDeadline();
   }
 
  private:
@@ -184,6 +188,28 @@ class Bench {
     return good;
   }
 
+  // Bound: 50 ms. While the state is looked at, the controller decides nothing.
+  bool Scrape() {
+    Phase phase(controller_, "the metrics are read 20 times");
+    std::vector<double> took;
+    size_t bytes = 0;
+    for (int i = 0; i < 20; ++i) {
+      const auto begun = Clock::now();
+      const auto answer = httplib::Client("127.0.0.1", metrics_port_).Get("/metrics");
+      if (!answer || answer->status != 200) {
+        std::fprintf(stderr, "scale_bench: the metrics were not served\n");
+        return false;
+      }
+      took.push_back(1000 * Seconds(Clock::now() - begun));
+      bytes = answer->body.size();
+    }
+    phase.End();
+    std::sort(took.begin(), took.end());
+    std::printf("  each %.1f ms by the median, %.1f at most, %zu KiB\n", took[took.size() / 2], took.back(),
+                bytes >> 10);
+    return true;
+  }
+
   int NodesAsked() const { return std::max(1, size_.agents / 16); }
 
   bool PlanDeadline() {
@@ -228,6 +254,7 @@ class Bench {
   }
 
   const Size size_;
+  const int metrics_port_ = siding::FreePort();
   const Controller controller_;
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::Siding::Stub> api_;

@@ -1,8 +1,10 @@
 #include "bench/simulated/controller_process.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,6 +34,18 @@ double StatusOf(pid_t pid, const std::string& field) {
 }
 
 }  // namespace
+
+int FreePort() {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(address);
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  const bool bound = bind(socket, reinterpret_cast<sockaddr*>(&address), length) == 0 &&
+                     getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) == 0;
+  close(socket);
+  return bound ? ntohs(address.sin_port) : 0;
+}
 
 double CpuSecondsOf(pid_t pid) {
   constexpr int kFieldsBetween = 11;  // of /proc/PID/stat, from the state to the user time

@@ -10,6 +10,8 @@ namespace siding {
 
 // CPU time of a process so far, user and system.
 double CpuSecondsOf(pid_t pid);
+// Of the loopback, on which nobody listened a moment ago; 0: there is none.
+int FreePort();
 
 // Not thread-safe, but for the constant calls. It ends with this object, and the folder is removed.
 class ControllerProcess {

@@ -14,12 +14,27 @@ Outlook OutlookOf(const JobRecord& request, Time now) {
   return plan.feasible && plan.predicted_start <= request.spec.start_by ? Outlook::kInTime : Outlook::kAtRisk;
 }
 
+// What a program was promised for its own end is not the state's: a notice, or time to save itself.
+Time SinceOf(const JobRecord& job) {
+  switch (job.state) {
+    case JobState::kSuspending:
+    case JobState::kDumping:
+      return job.state_since + job.current.notice;
+    case JobState::kSaving:
+      return job.state_since + (job.spec.app ? job.spec.app->grace : Duration(0));
+    case JobState::kKilling:
+      return job.state_since + job.spec.kill_grace;
+    default:
+      return job.state_since;
+  }
+}
+
 void LookAtUnfinished(const ClusterState& state, const JobRecord& job, Look& look) {
   Look::OfState& of_state = look.jobs[static_cast<size_t>(job.state)];
   if (job.held) {
     ++look.held;
-  } else if (of_state.oldest == Time{} || job.state_since < of_state.oldest) {
-    of_state.oldest = job.state_since;
+  } else if (const Time since = SinceOf(job); of_state.oldest == Time{} || since < of_state.oldest) {
+    of_state.oldest = since;
   }
   look.most_preemptions = std::max(look.most_preemptions, job.preemptions);
   if (IsRequest(job) && !job.first_started && !job.plans.empty()) ++look.outlooks[OutlookOf(job, look.now)];
@@ -42,8 +57,9 @@ void LookAtJobs(const ClusterState& state, Look& look) {
 
 void LookAtNode(const ClusterState& state, const NodeId& id, const ObservedNode& node, Look& look) {
   const v1::Heartbeat& said = node.heartbeat;
-  look.by_node[id] = {node.connected, said.scrubbed_bytes(), said.copied_bytes(), said.local_disk_free()};
   if (state.IsLost(id)) return;
+  if (said.has_local())
+    look.by_node[id] = {node.connected, said.scrubbed_bytes(), said.copied_bytes(), said.local_disk_free()};
   ++look.nodes[!node.connected ? "down" : node.silent ? "silent" : node.faulty ? "faulty" : "up"];
   if (said.certificate_ends_us() != 0)
     look.certificate_ends["node/" + id.value()] = FromMicros(said.certificate_ends_us());
@@ -64,8 +80,9 @@ void LookAtNodes(const ClusterState& state, Look& look) {
 void LookAtCheckpoints(const ClusterState& state, Look& look) {
   for (const auto& [id, checkpoint] : state.checkpoints) {
     ++look.checkpoints[static_cast<size_t>(checkpoint.state)];
-    if (checkpoint.state == CheckpointState::kGood)
-      look.image_bytes[checkpoint.tier] += checkpoint.bytes.value;
+    if (checkpoint.state != CheckpointState::kGood) continue;
+    const Bytes written = checkpoint.new_bytes > Bytes{} ? checkpoint.new_bytes : checkpoint.bytes;
+    look.image_bytes[checkpoint.tier] += written.value;
   }
 }
 

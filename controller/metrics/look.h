@@ -31,7 +31,9 @@ struct Look {
 
   struct OfState {
     int jobs = 0;
-    Time oldest;  // since when the first of them is in it, of those that are not held; 0: there is none
+    // Since when the first of them is in it, of those that are not held, without the time that it was
+    // promised there; 0: there is none.
+    Time oldest;
   };
   std::array<OfState, kJobStateCount> jobs{};
   int held = 0, most_preemptions = 0;
@@ -46,12 +48,14 @@ struct Look {
     bool connected = false;
     int64_t scrubbed = 0, copied = 0, local_free = 0;  // bytes
   };
+  // Those whose agents have told it: one that has connected a moment ago has not, nor do nodes that have
+  // none.
   std::map<NodeId, OfNode> by_node;
   std::optional<int64_t> shared_free;            // of the node that has most; none: no node has a shared tier
   std::map<std::string, Time> certificate_ends;  // by who has it
 
   std::array<int, kCheckpointStateCount> checkpoints{};
-  std::map<Tier, int64_t> image_bytes;  // of good ones
+  std::map<Tier, int64_t> image_bytes;  // that good ones have written
 
   std::optional<bool> manager_answers;  // none: there is no cluster manager
   bool journal_can_be_written = true;

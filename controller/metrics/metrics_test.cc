@@ -163,6 +163,27 @@ TEST_F(MetricsTest, TiersAndNodes) {
   EXPECT_EQ(Value("siding_local_tier_free_bytes", {"a"}), 0);
   EXPECT_EQ(Value("siding_shared_tier_free_bytes"), 0) << "it is full, and not given up";
 }
+TEST_F(MetricsTest, ANodeThatHasMeasuredNothingIsNotFull) {
+  v1::Hello hello;
+  hello.set_node("a");
+  ASSERT_TRUE(engine_->OnConnected(NodeId("a"), hello).ok());
+  EXPECT_EQ(Value("siding_nodes", {"up"}), 1);
+  EXPECT_FALSE(IsThere("siding_local_tier_free_bytes"));
+  EXPECT_FALSE(IsThere("siding_copied_bytes_total"));
+}
+TEST_F(MetricsTest, ANoticeIsNoPartOfTheAge) {
+  AddNodes({"a"});
+  Settle();
+  JobSpec spec = Batch();
+  spec.notice = 1h;
+  const JobId job = Submit(spec);
+  Settle();
+  cluster_.long_notice = {"a"};
+  ASSERT_TRUE(engine_->Suspend(kAda, job).ok());
+  clock_.Advance(30min);
+  ASSERT_EQ(State(job), JobState::kSuspending);
+  EXPECT_EQ(Value("siding_job_state_age_seconds", {"suspending"}), 0);
+}
 TEST_F(MetricsTest, ACheckpointIsInItsTierAndMeasured) {
   AddNodes({"a"});
   Settle();

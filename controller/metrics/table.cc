@@ -80,7 +80,8 @@ std::vector<Metric> MakeTable() {
       {"siding_deadline_margin_seconds",
        kHistogram,
        {},
-       "of deadline jobs that have started: time from the start to the deadline; below 0: missed",
+       "of deadline jobs that have started: time from the start to the deadline; below 0: missed, so its sum "
+       "may fall",
        [](const Look& l, Samples& s) { s.Add({}, l.totals.margins, kMarginMs, kMillis); }},
       {"siding_deadline_last_margin_seconds",
        kGauge,
@@ -102,7 +103,8 @@ std::vector<Metric> MakeTable() {
       {"siding_plans_total",
        kCounter,
        {"exact"},
-       "plans for requests that were recorded; `yes`: nothing better exists; `no`: something might",
+       "plans for requests that were recorded and can be kept; `yes`: nothing better exists; `no`: something "
+       "might",
        [](const Look& l, Samples& s) {
          s.Add({"yes"}, Number(l.totals.exact_plans));
          s.Add({"no"}, Number(l.totals.other_plans));
@@ -168,8 +170,8 @@ std::vector<Metric> MakeTable() {
       {"siding_job_state_age_seconds",
        kGauge,
        {"state"},
-       "for how long that job has been in the state which has been longest, but for those that are held; 0: "
-       "there is none",
+       "for how long that job has been in the state which has been longest, after a notice or a grace that "
+       "it was promised, and but for those that are held; 0: there is none",
        [](const Look& l, Samples& s) {
          OfStates(s, [&](int state) {
            const Time oldest = l.jobs[static_cast<size_t>(state)].oldest;
@@ -228,7 +230,7 @@ std::vector<Metric> MakeTable() {
       {"siding_checkpoint_bytes",
        kGauge,
        {"tier"},
-       "bytes of all good checkpoints; what several share counts in each",
+       "bytes that all good checkpoints have written: what one shares with an earlier one counts there",
        [](const Look& l, Samples& s) {
          for (const Tier tier : kTiers) s.Add({ToString(tier)}, Number(Of(l.image_bytes, tier)));
        }},
@@ -322,8 +324,8 @@ std::vector<Metric> MakeTable() {
       {"siding_calls_total",
        kCounter,
        {"result"},
-       "calls of the API by the status of gRPC that they ended with, such as `ok` or `failed_precondition`; "
-       "since the controller's start",
+       "calls by gRPC, by the status that they ended with, such as `ok` or `failed_precondition`; the page's "
+       "are not in it; since the controller's start",
        [](const Look& l, Samples& s) {
          for (const auto& [result, calls] : l.calls) s.Add({result}, Number(calls));
        }},

@@ -1,5 +1,5 @@
-// All metrics, as one table: a new one is a row. Names, labels and their values are the same from the first
-// scrape on, and no label has a job or a user. Pure.
+// All metrics, as one table: a new one is a row. Names and labels are the same from the first scrape on,
+// and so are their values but for nodes; no label has a job or a user. Pure.
 //
 // Where their history comes from: what is counted of jobs is in the engine's state, which is made of the
 // journal (model/totals.h). So it survives a restart, and the next controller counts on where this one

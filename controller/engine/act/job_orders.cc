@@ -47,15 +47,18 @@ void JobOrders::Act(const JobRecord& job) {
   if (!HoldsNodes(job.state) || IsKnownFromQueueOnly(job)) return;
   const int64_t op = OpOf(job);
   const bool dumps_again = job.state == JobState::kCommitting && !cluster_.CommitOf(job).failed;
-  const bool together = job.state == JobState::kDumping && cluster_.MeetsAtBarriers(job);
+  // What is the same for all ranks is asked once: there may be thousands.
+  const bool is_dumped = job.state == JobState::kDumping || dumps_again;
+  const bool holds_together = cluster_.HoldsTogether(job);
+  const bool together = job.state == JobState::kDumping && (DumpsTogether(job) || holds_together);
   const v1::DumpBarrier may_pass = together ? cluster_.BarrierOf(job) : v1::BARRIER_NONE;
   // Who stands still would wait for one that cannot be told.
   const bool may_stop = together && cluster_.AreHeard(job);
-  // Of a cluster manager's job see StepNetworks.
-  const bool meets_here = IsBeginning(job.state) && OwnershipOf(job.spec).siding_starts;
-  const std::vector<v1::GangEndpoint> network =
-      meets_here ? cluster_.NetworkOf(job) : std::vector<v1::GangEndpoint>();
-  const bool all_joined = !network.empty() && cluster_.AreJoined(job);
+  // Some write much of earlier ones again.
+  const Duration whole =
+      is_dumped && job.current.keep_running ? cluster_.TimeToDump(job, job.current.tier) : Duration(0);
+  const Duration lock_patience = LockPatience(job);
+  bool is_undone = false;
   for (int rank : cluster_.LiveRanks(job)) {
     const TaskSeen seen = cluster_.Seen(job, rank);
     if (!seen.connected) continue;
@@ -72,17 +75,13 @@ void JobOrders::Act(const JobRecord& job) {
       dump.set_others_follow(job.current.others_follow);
       dump.set_together(together);
       // Once the image counts, a rank that has to be dumped again is not made to wait.
-      const bool is_told =
-          cluster_.HoldsTogether(job) && seen.report.failed_op() >= op;  // its peers stand still
+      const bool is_told = holds_together && seen.report.failed_op() >= op;  // its peers stand still
       if (job.state == JobState::kDumping && !is_told) dump.set_notice_us(job.current.notice.count());
       for (const auto& [exited, code] : job.exited) dump.add_exited(exited);
-      // Some write much of earlier ones again.
-      const Duration whole =
-          job.current.keep_running ? cluster_.TimeToDump(job, job.current.tier) : Duration(0);
       const Duration predicted = std::max(whole, job.current.predicted - job.state_since);
       // No request waits for the image of a job that is parked in RAM.
       if (!job.in_ram || KeepsItsNodes(job)) dump.set_patience_us((3 * predicted + kDumpPatience).count());
-      dump.set_lock_patience_us(LockPatience(job).count());
+      dump.set_lock_patience_us(lock_patience.count());
     };
     // Running under an operation: it has been told that it will be frozen. A kill does not wait for that.
     const bool told = phase == v1::RUNNING && seen.report.op() != 0 && job.state != JobState::kKilling;
@@ -95,21 +94,7 @@ void JobOrders::Act(const JobRecord& job) {
         (told && !(job.state == JobState::kSuspending && as_ordered))) {
       if (seen.report.op() != 0) command.set_op(seen.report.op());
       command.mutable_abort();
-      orders_.Send(job.nodes[rank], ClusterView::TaskOf(job, rank), std::move(command));
-      continue;
-    }
-    // Nobody is let in before all are there: for a connection that has not been restored yet a packet is its
-    // end.
-    if (!network.empty() && !seen.report.joined()) {
-      const TaskId task = ClusterView::TaskOf(job, rank);
-      if (orders_.WasSent(job.nodes[rank], task, op, v1::ToAgent::kJoinNetwork)) continue;
-      command.mutable_join_network()->mutable_ranks()->Assign(network.begin(), network.end());
-      orders_.Send(job.nodes[rank], task, std::move(command));
-      continue;
-    }
-    // Nor does anybody send before all are let in.
-    if (phase == v1::RESTORING && all_joined) {
-      command.mutable_all_joined();
+      is_undone = true;
       orders_.Send(job.nodes[rank], ClusterView::TaskOf(job, rank), std::move(command));
       continue;
     }
@@ -133,7 +118,7 @@ void JobOrders::Act(const JobRecord& job) {
         if (seen.report.failed_op() < op)
           command.mutable_suspend()->set_notice_us(job.current.notice.count());
         command.set_op(std::max(op, seen.report.failed_op() + 1));
-        command.mutable_suspend()->set_lock_patience_us(LockPatience(job).count());
+        command.mutable_suspend()->set_lock_patience_us(lock_patience.count());
         break;
       case JobState::kDumping:
         if (const v1::DumpBarrier at = seen.report.barrier(); phase == v1::DUMPING) {
@@ -143,7 +128,7 @@ void JobOrders::Act(const JobRecord& job) {
           command.mutable_pass_barrier()->set_barrier(at);
           break;
         }
-        send = (phase == v1::RUNNING || phase == v1::SUSPENDED) && (may_stop || !cluster_.HoldsTogether(job));
+        send = (phase == v1::RUNNING || phase == v1::SUSPENDED) && (may_stop || !holds_together);
         dump(std::max(op, seen.report.failed_op() + 1));
         break;
       case JobState::kCommitting:
@@ -178,6 +163,21 @@ void JobOrders::Act(const JobRecord& job) {
     }
     if (send) orders_.Send(job.nodes[rank], ClusterView::TaskOf(job, rank), std::move(command));
   }
+  // Of a cluster manager's job see StepNetworks.
+  if (IsBeginning(job.state) && job.spec.keep_connections && !is_undone &&
+      OwnershipOf(job.spec).siding_starts)
+    NetworkJoins(cluster_, orders_).Join(NetworkRanks(job));
+}
+
+std::vector<NetworkRank> JobOrders::NetworkRanks(const JobRecord& job) const {
+  std::vector<NetworkRank> ranks;
+  for (const int rank : cluster_.LiveRanks(job)) {
+    const v1::TaskReport& report = cluster_.Seen(job, rank).report;
+    // One that has ended has not been recorded as exited yet, or will be the end of this start.
+    if (report.phase() != v1::RUNNING && report.phase() != v1::RESTORING) return {};
+    ranks.push_back({rank, job.nodes[rank], ClusterView::TaskOf(job, rank), OpOf(job), &report});
+  }
+  return ranks;
 }
 
 // From the beginning, from what the program has saved, or from an image.

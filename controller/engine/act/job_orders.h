@@ -12,6 +12,9 @@
 // Used under the engine's lock.
 #pragma once
 
+#include <vector>
+
+#include "controller/engine/act/network_joins.h"
 #include "controller/engine/act/orders.h"
 #include "controller/engine/state/context.h"
 
@@ -32,6 +35,8 @@ class JobOrders {
   void Act(const JobRecord& job);
 
  private:
+  // Of a job that keeps its connections: those that have not exited, if all of them are there.
+  std::vector<NetworkRank> NetworkRanks(const JobRecord& job) const;
   void PutStart(const JobRecord& job, int rank, v1::ToAgent& command) const;
   // How long work on a job's GPUs may be waited for before a drain; 0: as long as usual.
   Duration LockPatience(const JobRecord& job) const;

@@ -6,11 +6,12 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "controller/engine/act/orders.h"
+#include "controller/engine/act/network_joins.h"
 #include "controller/engine/state/context.h"
 
 namespace siding {
@@ -18,7 +19,11 @@ namespace siding {
 class StepNetworks {
  public:
   StepNetworks(const Context& c, Orders& orders)
-      : clock_(c.clock), cluster_(c.cluster), manager_(c.manager), platform_(c.platform), orders_(orders) {}
+      : clock_(c.clock),
+        cluster_(c.cluster),
+        manager_(c.manager),
+        platform_(c.platform),
+        joins_(c.cluster, orders) {}
 
   // What an agent has reported of a task, any task.
   void Note(const NodeId& node, const v1::TaskReport& report);
@@ -43,22 +48,15 @@ class StepNetworks {
     std::set<int> ended;                    // as they were to; their reports may be gone
     std::string refused;                    // why nothing comes of this start
   };
-  struct Rank {
-    int number = 0;
-    NodeId node;
-    TaskId task;
-    const v1::TaskReport* report = nullptr;
-  };
   struct Come {
     int count = 0;
-    std::vector<Rank> ranks;  // of them, those that have not ended
+    std::vector<NetworkRank> ranks;  // of them, those that have not ended
   };
 
-  std::set<NodeId> NodesOf(JobId job) const;
+  // Where its ranks may be; nothing: anywhere.
+  std::optional<std::set<NodeId>> NodesOf(JobId job) const;
   Come WhoHasCome(const Step& step, Gathering& gathering) const;
-  static std::string WhyApart(const std::vector<Rank>& ranks);
-  void Refuse(const std::vector<Rank>& ranks, const std::string& why);
-  void Join(const std::vector<Rank>& ranks);
+  static std::string WhyApart(const std::vector<NetworkRank>& ranks);
   // Nothing is left to be told.
   bool ActOn(const Step& step, Gathering& gathering);
 
@@ -66,7 +64,7 @@ class StepNetworks {
   const ClusterView& cluster_;
   const ManagerView& manager_;
   const Platform& platform_;
-  Orders& orders_;
+  NetworkJoins joins_;
   std::map<Step, Gathering> gathering_;
   std::set<Step> changed_;
 };

@@ -88,7 +88,11 @@ bool ClusterView::HaveAllSaved(const JobRecord& job) const {
 }
 
 bool ClusterView::HoldsTogether(const JobRecord& job) const {
-  if (job.current.event != JobEvent::kOrderDump || job.nodes.size() < 2) return false;
+  return job.current.event == JobEvent::kOrderDump && KeepsConnections(job);
+}
+
+bool ClusterView::KeepsConnections(const JobRecord& job) const {
+  if (job.nodes.size() < 2) return false;
   const std::vector<int> ranks = LiveRanks(job);
   // What a cluster manager's job was submitted with need not be what its step was started with.
   return job.spec.keep_connections || std::any_of(ranks.begin(), ranks.end(), [&](int rank) {
@@ -107,23 +111,6 @@ v1::DumpBarrier ClusterView::BarrierOf(const JobRecord& job) const {
     all = std::min(all, its);
   }
   return all;
-}
-
-std::vector<v1::GangEndpoint> ClusterView::NetworkOf(const JobRecord& job) const {
-  std::vector<v1::GangEndpoint> network;
-  for (const int rank : LiveRanks(job)) {
-    const v1::TaskReport& report = Seen(job, rank).report;
-    // While it is being restored it has an endpoint when it waits for the others.
-    const bool is_there = report.phase() == v1::RUNNING || report.phase() == v1::RESTORING;
-    if (!is_there || !report.has_endpoint()) return {};
-    network.push_back(report.endpoint());
-  }
-  return network;
-}
-
-bool ClusterView::AreJoined(const JobRecord& job) const {
-  const std::vector<int> ranks = LiveRanks(job);
-  return std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return Seen(job, rank).report.joined(); });
 }
 
 CommitView ClusterView::CommitOf(const JobRecord& job) const {

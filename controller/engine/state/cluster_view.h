@@ -49,6 +49,8 @@ class ClusterView {
   bool IsNotEndedYet(const JobRecord& job) const;
   // All of its ranks that have not exited have saved themselves, and ended.
   bool HaveAllSaved(const JobRecord& job) const;
+  // Its ranks have networks of their own, and wait for each other.
+  bool KeepsConnections(const JobRecord& job) const;
   // Of a job that keeps its connections, and is being dumped: its ranks stand still, all of them, before
   // packets are kept from any.
   bool HoldsTogether(const JobRecord& job) const;
@@ -56,11 +58,6 @@ class ClusterView {
   bool MeetsAtBarriers(const JobRecord& job) const { return DumpsTogether(job) || HoldsTogether(job); }
   // Of a job whose ranks are dumped together: the last barrier that all of them have come to.
   v1::DumpBarrier BarrierOf(const JobRecord& job) const;
-  // Of a job that keeps its connections: where the networks of all ranks that have not exited are reached;
-  // empty: not all of them run and have one.
-  std::vector<v1::GangEndpoint> NetworkOf(const JobRecord& job) const;
-  // All of these ranks are in that network.
-  bool AreJoined(const JobRecord& job) const;
   // Of a job that is committing.
   CommitView CommitOf(const JobRecord& job) const;
   // An agent has reported the node, or the journal names it.

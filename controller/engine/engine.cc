@@ -324,6 +324,7 @@ absl::Status Engine::DeleteCheckpoint(const Caller& caller, const CheckpointId& 
 absl::Status Engine::OnConnected(const NodeId& node, const v1::Hello& hello) {
   SIDING_RETURN_IF_ERROR(CheckNumbers(hello));
   MutexLock lock(impl_->mutex_);
+  impl_->TakeMessages();
   SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());  // it dials again
   SIDING_RETURN_IF_ERROR(impl_->observe_.reports.OnConnected(node, hello));
   absl::Status status = impl_->Advance();
@@ -339,7 +340,7 @@ void Engine::OnMessage(const NodeId& node, const v1::FromAgent& message) {
         absl::StrCat("a message from the agent of node ", node.value(), " is ignored: ", good.message()));
     return;
   }
-  impl_->inbox_.Add(node, message);
+  if (!impl_->inbox_.Add(node, message)) return;
   MutexLock lock(impl_->mutex_);
   if (impl_->inbox_.size() == 0) return;  // a thread that had the lock before has handled it
   impl_->Advance().IgnoreError();         // it has been logged, and every caller of the API is told
@@ -347,6 +348,7 @@ void Engine::OnMessage(const NodeId& node, const v1::FromAgent& message) {
 
 void Engine::OnDisconnected(const NodeId& node) {
   MutexLock lock(impl_->mutex_);
+  impl_->TakeMessages();  // its last ones, too
   impl_->observe_.reports.OnDisconnected(node);
   impl_->Advance().IgnoreError();
 }

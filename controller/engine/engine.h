@@ -126,7 +126,8 @@ class Engine final : public AgentEvents {
 
   // ---- Agents. ----
   // kFailedPrecondition if the node has an agent connected already. What does not pass
-  // controller/wire/check.h is refused, and as a message ignored.
+  // controller/wire/check.h is refused, and as a message ignored. A message may be looked at after
+  // OnMessage() has returned, but before anything that comes later from its node.
   absl::Status OnConnected(const NodeId& node, const v1::Hello& hello) override;
   void OnMessage(const NodeId& node, const v1::FromAgent& message) override;
   void OnDisconnected(const NodeId& node) override;

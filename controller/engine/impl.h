@@ -191,6 +191,8 @@ class Engine::Impl {
   absl::Status Start() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetPolicy(Policy policy) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Tick() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Looks at what agents have said.
+  void TakeMessages() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // After every decision: what follows from it, then the journal, then the orders.
   absl::Status Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Makes the plans again that do not hold any more. Takes the lock itself, and not while it plans.

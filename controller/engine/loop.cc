@@ -30,8 +30,12 @@ absl::Status Engine::Impl::Start() {
   return Flush();
 }
 
+void Engine::Impl::TakeMessages() {
+  for (const Inbox::Item& item : inbox_.Take()) observe_.reports.OnMessage(item.node, item.message);
+}
+
 absl::Status Engine::Impl::Advance() {
-  for (const Inbox::Item& item : inbox_.Take()) observe_.reports.OnMessage(*item.node, *item.message);
+  TakeMessages();
   SIDING_RETURN_IF_ERROR(state_.recorder.Ready());
   Agenda& agenda = state_.agenda;
   // Each round either records an event or is the last, and the lifecycle table has no cycle that needs no

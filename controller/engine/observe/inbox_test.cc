@@ -1,5 +1,8 @@
 // Agents that report while the journal is busy.
+#include "controller/engine/observe/inbox.h"
+
 #include <atomic>
+#include <functional>
 #include <thread>
 
 #include "common/patience_for_test.h"
@@ -14,12 +17,14 @@ class BusyJournal final : public JournalOnTop {
   absl::Status Append(const std::vector<Event>& events) override {
     ++appends;
     busy = until_waiting > 0;
-    EXPECT_TRUE(Eventually([&] { return until_waiting == 0 || engine->MessagesWaiting() >= until_waiting; }));
+    EXPECT_TRUE(Eventually(
+        [&] { return until_waiting == 0 || (engine->MessagesWaiting() >= until_waiting && also()); }));
     until_waiting = 0;
     return JournalOnTop::Append(events);
   }
   const Engine* engine = nullptr;
   size_t until_waiting = 0;
+  std::function<bool()> also = [] { return true; };
   std::atomic<bool> busy = false;
   int appends = 0;
 };
@@ -57,15 +62,45 @@ TEST_F(InboxTest, WhatComesWhileTheJournalIsWrittenIsWrittenTogether) {
   for (const JobId job : jobs_) EXPECT_EQ(State(job), JobState::kDone);
 }
 
-TEST_F(InboxTest, NobodyGoesBeforeHisMessageHasBeenTakenDown) {
+TEST_F(InboxTest, OneThreadWaitsForTheOthers) {
+  disk_->until_waiting = kJobs - 1;
+  std::atomic<size_t> gone = 0;
+  disk_->also = [&] { return gone == kJobs - 2; };  // all but the one that writes, and the one that waits
   std::vector<std::thread> agents;
-  for (const JobId job : jobs_) {
-    agents.emplace_back([&, job] {
-      ReportExit("a", job, 0);
-      EXPECT_EQ(State(job), JobState::kDone);
+  agents.emplace_back([&] { ReportExit("a", jobs_[0], 0); });
+  EXPECT_TRUE(Eventually([&] { return disk_->busy.load(); }));
+  for (size_t i = 1; i < kJobs; ++i) {
+    agents.emplace_back([&, i] {
+      ReportExit("a", jobs_[i], 0);
+      ++gone;
     });
   }
   for (std::thread& agent : agents) agent.join();
+  for (const JobId job : jobs_) EXPECT_EQ(State(job), JobState::kDone);
+}
+
+TEST_F(InboxTest, WhatANodeSaidLastIsLookedAtBeforeItIsGone) {
+  disk_->until_waiting = 2;
+  std::thread writer([&] { ReportExit("a", jobs_[0], 0); });
+  EXPECT_TRUE(Eventually([&] { return disk_->busy.load(); }));
+  std::thread waits([&] { ReportExit("a", jobs_[1], 0); });
+  EXPECT_TRUE(Eventually([&] { return engine_->MessagesWaiting() == 1; }));
+  ReportExit("a", jobs_[2], 0);
+  engine_->OnDisconnected(NodeId("a"));
+  EXPECT_EQ(State(jobs_[2]), JobState::kDone);
+  writer.join();
+  waits.join();
+}
+
+TEST(InboxLimitTest, TheFirstOneTakesForAllUntilTheyAreTooMany) {
+  Inbox inbox;
+  v1::FromAgent small, large;
+  large.mutable_report()->set_error(std::string(Inbox::kMostBytes, 'x'));
+  EXPECT_TRUE(inbox.Add(NodeId("a"), small));
+  EXPECT_FALSE(inbox.Add(NodeId("b"), small));
+  EXPECT_TRUE(inbox.Add(NodeId("c"), large));
+  EXPECT_EQ(inbox.Take().size(), 3u);
+  EXPECT_TRUE(inbox.Add(NodeId("a"), small));
 }
 
 }  // namespace

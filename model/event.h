@@ -51,6 +51,7 @@ struct JobMoved {
   Time predicted;               // orders that free nodes: when that should be done
   Bytes bytes;                  // kCommit
   Bytes new_bytes;              // kCommit: of them, what no earlier image has; 0: not known
+  Duration waited{0};           // kCommit: standing still, by the rank that waited least
   std::map<int, std::string> digests;  // kReleased, kContinued: by rank, of its image's manifest
   Duration stopped{0};                 // kContinued: for how long the dump stopped the job; 0: not known
   Time started;                        // kStarted, kRestored: first instruction

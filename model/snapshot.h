@@ -69,6 +69,7 @@ struct JobView {
   std::vector<Bytes> memory;  // by rank: resident bytes and those on GPUs, the predicted image size
   std::vector<Bytes> gpu_memory;  // by rank: the part that is on GPUs; empty: it asked for none
   Duration gpu_lock{0};           // it stands still so long before a drain of its GPUs begins
+  Duration ranks_wait{0};         // of a checkpoint: they stand still for each other
   Time running_since;             // of this incarnation
   Time durable_at;                // last durable checkpoint, or the start of the work
   // Once it is killed, until it has been restored from its image; none: it has no image.

@@ -203,7 +203,8 @@ class OptionMaker {
       absl::StrAppend(&candidate.no_room, candidate.no_room.empty() ? "" : "; ", no_room);
       return;
     }
-    option.release += drain->release;
+    dump += job.ranks_wait;
+    option.release += drain->release + job.ranks_wait;
     const Duration away = drain->away + dump + restore;
     option.loss_ms = Loss(job, away);
     const Option at_once = option;

@@ -6,7 +6,9 @@
 //
 // Loss, in node-seconds, with n = the job's nodes (all ranks act in parallel, the slowest counts; medians):
 //   suspend     n * (drain + refill): what is on GPUs goes to the node's RAM and back; without GPUs 0
-//   checkpoint  n * (drain + dump + restore + refill): time in which it computes nothing
+//   checkpoint  n * (drain + dump + restore + refill): time in which it computes nothing; of a job whose
+//   ranks
+//               wait for each other, as was seen of it, with that
 //   early       n * (drain + stop + restore + refill + from the image to the arrival): the image is taken in
 //               advance, while the job runs on; at the arrival it is only ended, and what it did since is
 //               done again. It stands still for as long as it was seen to; else for the whole dump

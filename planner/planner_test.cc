@@ -393,6 +393,29 @@ TEST(PlannerImageTest, OnScheduleTheyAreNoOlderWhenTheRequestArrives) {
   EXPECT_EQ(MakePlan(snapshot, request, NoMargin()).loss_node_seconds, 23);
 }
 
+TEST(PlannerImageTest, RanksThatWaitForEachOtherAreSlower) {
+  Snapshot snapshot = MakeSnapshot(2, {MakeJob(1, {0, 1}, {Method::kCheckpoint})});
+  const Request request = MakeRequest(2, seconds(600));
+  const Plan alone = MakePlan(snapshot, request, NoMargin());
+  snapshot.jobs[0].ranks_wait = seconds(4);
+  const Plan plan = MakePlan(snapshot, request, NoMargin());
+  EXPECT_EQ(plan.predicted_start - alone.predicted_start, seconds(4));
+  EXPECT_DOUBLE_EQ(plan.loss_node_seconds - alone.loss_node_seconds, 2 * 4);
+}
+
+// It stands still for as long as it was seen to, their waiting included. But it is begun two dumps in
+// advance, and what is done since is done again.
+TEST(PlannerImageTest, InAdvanceTheirWaitingIsNotCountedTwice) {
+  Snapshot snapshot = MakeSnapshot(1, {MakeJob(1, {0}, {Method::kCheckpoint})});
+  snapshot.jobs[0].can_return_to_its_nodes = false;
+  snapshot.jobs[0].checkpoint_stop = milliseconds(50);
+  Request request = MakeRequest(1, milliseconds(602050));  // no time for a dump after its arrival
+  request.not_before = kNow + seconds(600);
+  const double alone = MakePlan(snapshot, request, NoMargin()).loss_node_seconds;
+  snapshot.jobs[0].ranks_wait = seconds(1);
+  EXPECT_DOUBLE_EQ(MakePlan(snapshot, request, NoMargin()).loss_node_seconds - alone, 2 * 1);
+}
+
 TEST(PlannerImageTest, OneInAdvanceCostsOnlyTheStop) {
   Snapshot snapshot = MakeSnapshot(1, {MakeJob(1, {0}, {Method::kCheckpoint})});
   snapshot.jobs[0].can_return_to_its_nodes = false;

@@ -33,6 +33,7 @@
 #include "common/directory.h"
 #include "common/fault.h"
 #include "common/files.h"
+#include "common/laps.h"
 #include "common/mutex.h"
 #include "common/status.h"
 #include "common/units.h"
@@ -149,6 +150,7 @@ class DumpOnce {
   bool written_ = false, committed_ = false;
   bool others_may_run_ = false;  // ranks that are dumped with it
   Steady::time_point stopped_;   // all of them, or before that
+  Laps laps_;                    // the dumping thread's
   std::atomic<bool> committing_{false};
   std::atomic<int> repaired_{0};
 };
@@ -224,6 +226,7 @@ CriuDump DumpOnce::ForCriu() {
   dump.on_stopped = [this, asked,
                      stays_inside = dump.skip_network_lock](const StillHeld& held) -> absl::Status {
     stopped_ = Steady::now();
+    laps_.End("frozen");
     const std::string queued = FindQueued(plan_.init);
     if (!queued.empty()) return PassingError(queued);
     if (plan_.packets != nullptr) return HoldPackets(held);
@@ -243,6 +246,7 @@ absl::Status DumpOnce::Prepare(const StillHeld& running) {
   const bool is_waited_for =
       plan_.together && observer_.MayPass(DumpBarrier::kStop, Duration(0), running).value_or(false);
   if (tracked_ && !is_waited_for) tracked_->Prepare([&] { return stop() || Steady::now() > until; });
+  laps_.End("prepared");
   if (plan_.together) SIDING_RETURN_IF_ERROR(AwaitStop(running, stop));
   stopped_ = Steady::now();
   return observer_.WhyStopped();
@@ -253,7 +257,10 @@ absl::Status DumpOnce::AwaitStop(const StillHeld& running, const std::function<b
   const auto may_pass = [&](Duration most) { return observer_.MayPass(DumpBarrier::kStop, most, running); };
   for (;;) {
     SIDING_ASSIGN_OR_RETURN(const bool all, may_pass(kCopyAgainAfter));
-    if (all) return absl::OkStatus();
+    if (all) {
+      laps_.End(kWaitedForOthers);
+      return absl::OkStatus();
+    }
     // Nobody who stands still waits for a copy.
     if (tracked_) tracked_->CopyAgain([&] { return stop() || may_pass(Duration(0)).value_or(true); });
   }
@@ -269,9 +276,12 @@ absl::Status DumpOnce::HoldPackets(const StillHeld& held) {
   if (plan_.holds_together) {
     // A kernel goes on to send what is queued, and peers that have come to the barrier hold packets soon.
     plan_.packets->Drain();
+    laps_.End("drained");
     SIDING_RETURN_IF_ERROR(AwaitOthers(DumpBarrier::kHold, "stopped", held));
   }
-  return plan_.packets->Hold();
+  SIDING_RETURN_IF_ERROR(plan_.packets->Hold());
+  laps_.End("held");
+  return absl::OkStatus();
 }
 
 // The processes are stopped.
@@ -283,6 +293,7 @@ absl::Status DumpOnce::AwaitOthers(DumpBarrier barrier, const std::string& what,
   if (until != Steady::time_point::max()) most = std::max(most, until - Steady::now());
   SIDING_ASSIGN_OR_RETURN(const bool all,
                           observer_.MayPass(barrier, std::chrono::duration_cast<Duration>(most), held));
+  laps_.End(kWaitedForOthers);
   return all ? absl::OkStatus()
              : absl::DeadlineExceededError(
                    absl::StrCat("its other ranks could not be ", what, " within ",
@@ -301,6 +312,7 @@ absl::Status DumpOnce::CaptureTracked(const StillHeld& held) {
 
 absl::Status DumpOnce::Capture(const StillHeld& held) {
   written_ = true;
+  laps_.End("dumped");
   SIDING_RETURN_IF_ERROR(FaultAtCriu<"agent.dump.frozen: criu has written everything, the task is frozen">());
   if (plan_.user.as_user) SIDING_RETURN_IF_ERROR(GiveFolder(draft_->path(), geteuid(), getegid()));
   if (tracked_) {
@@ -329,7 +341,9 @@ absl::Status DumpOnce::Capture(const StillHeld& held) {
   if (const auto threads = RecordThreadSettings(plan_.init); !threads.empty())
     metadata_[kMetadataThreads] = ThreadSettingsToJson(threads);
   if (!need.why.empty()) metadata_[kMetadataNeedsOurs] = need.why;
-  return observer_.OnWritten(draft_->path(), held);
+  SIDING_RETURN_IF_ERROR(observer_.OnWritten(draft_->path(), held));
+  laps_.End("captured");
+  return absl::OkStatus();
 }
 
 // When so much of the time that is left is over.
@@ -375,7 +389,9 @@ absl::Status DumpOnce::Finish(const StillHeld& held) {
   if (absl::IsCancelled(sealed.status())) SIDING_RETURN_IF_ERROR(observer_.WhyStopped());
   SIDING_ASSIGN_OR_RETURN(const Manifest manifest, sealed);
   SIDING_RETURN_IF_ERROR(FaultAtCriu<"agent.dump.sealed: the image is whole, nobody has been told">());
+  laps_.End("sealed");
   SIDING_RETURN_IF_ERROR(observer_.OnPrepared(manifest, held));
+  laps_.End("decided");
   SIDING_RETURN_IF_ERROR(FaultAtCriu<"agent.dump.decided: the image is to count">());
   committing_ = true;
   const auto remembered = [&]() -> absl::Status {
@@ -390,6 +406,8 @@ absl::Status DumpOnce::Finish(const StillHeld& held) {
   SIDING_RETURN_IF_ERROR(
       FaultAtCriu<"agent.dump.committed: the image counts, nothing has been done to the task yet">());
   observer_.OnCommitted();
+  laps_.End("counted");
+  spdlog::info("image {} of rank {}: {}", plan_.key.checkpoint.value(), plan_.key.rank, laps_.ToString());
   return absl::OkStatus();
 }
 
@@ -424,6 +442,7 @@ absl::Status DumpOnce::Run() {
     if (status.ok() && plan_.finish_behind) {
       const auto stopped = std::chrono::duration_cast<Duration>(Steady::now() - stopped_);
       observer_.OnRunsOn(tracked_ ? std::max(stopped, tracked_->stopped()) : stopped);
+      laps_.End("resumed");
       status = FaultAt<"agent.dump.behind: the task runs again, its image is not sealed">();
       if (status.ok()) status = Finish([] { return absl::OkStatus(); });
     }

@@ -271,6 +271,7 @@ absl::Status HostedTask::Dumper::OnBarrier(DumpBarrier barrier) {
   SIDING_RETURN_IF_ERROR(
       FaultAtCriu<"agent.dump.barrier: one of several ranks is at a barrier, nobody has been told">());
   MutexLock lock(task_.mutex_);
+  if (barrier == DumpBarrier::kHold) stood_still_ = {};  // the first at which it does
   // Not even a heartbeat says it before it is recorded.
   if (barrier == DumpBarrier::kRunOn) SIDING_RETURN_IF_ERROR(task_.Observe(task::Captured{}));
   return task_.Observe(task::AtBarrier{ToProto(barrier)});
@@ -283,7 +284,9 @@ absl::StatusOr<bool> HostedTask::Dumper::MayPass(DumpBarrier barrier, Duration m
     return task_.machine_.may_pass() >= ToProto(barrier);
   };
   auto passed = Await(all_have, most, held);
-  waited_ += Steady::now() - begun;
+  const auto took = Steady::now() - begun;
+  waited_ += took;
+  if (barrier != DumpBarrier::kStop) stood_still_ += took;
   return passed;
 }
 
@@ -300,7 +303,9 @@ absl::Status HostedTask::Dumper::OnPrepared(const Manifest& manifest, const Stil
                            std::chrono::duration_cast<Duration>(took));
   }
   if (absl::Status stop = Stop(); !stop.ok()) return stop;
-  task_.Observe(task::Prepared{UsedSize(manifest).value, manifest.NewSize().value, manifest.digest})
+  task_
+      .Observe(task::Prepared{UsedSize(manifest).value, manifest.NewSize().value, manifest.digest,
+                              std::chrono::duration_cast<Duration>(stood_still_)})
       .IgnoreError();
   SIDING_RETURN_IF_ERROR(
       FaultAtCriu<"agent.dump.prepared: the controller is told that the image is whole">());

@@ -162,6 +162,7 @@ class HostedTask::Dumper final : public DumpObserver {
   const Rehearse rehearse_;
   bool shares_ = false;
   Steady::duration rehearsing_{0}, waited_{0};    // the latter for other ranks
+  Steady::duration stood_still_{0};               // of that, at this try, while it did
   std::optional<Steady::time_point> stop_since_;  // the progress thread's
   bool commit_waits_ = false;                     // it is in the log that it cannot be recorded
 };

@@ -22,6 +22,7 @@
 #include "agent/os/account.h"
 #include "agent/os/names.h"
 #include "common/files.h"
+#include "common/laps.h"
 
 namespace siding {
 
@@ -104,6 +105,7 @@ class Task final : public HostedTask, private PacketHold {
   bool AwaitLastWords() ABSL_LOCKS_EXCLUDED(mutex_);
   void EndLastWords() ABSL_LOCKS_EXCLUDED(mutex_);
   void Drain() override ABSL_LOCKS_EXCLUDED(mutex_);
+  void Drain(int network);
   absl::Status Hold() override ABSL_LOCKS_EXCLUDED(mutex_, network_mutex_);
   void LetGo() override ABSL_LOCKS_EXCLUDED(mutex_, network_mutex_);
 
@@ -158,6 +160,7 @@ class Task final : public HostedTask, private PacketHold {
   std::function<void(absl::Status)> ready_;                   // the worker's: of ExpectShim()
   bool inspection_hangs_ ABSL_GUARDED_BY(mutex_) = false;     // it is known that it cannot be looked at
   bool fence_is_loose_ ABSL_GUARDED_BY(mutex_) = false;       // it holds more memory than it may have
+  Laps restoring_ ABSL_GUARDED_BY(mutex_);                    // since its restore was begun
   std::set<int> exited_;  // the worker's: ranks of the job, as the dump's order says
   Mutex network_mutex_;   // taken before mutex_
   bool packets_are_held_ ABSL_GUARDED_BY(network_mutex_) = false;    // for a dump

@@ -64,6 +64,10 @@ void Task::NoteRestored() {
   if (!record.spec().keep_connections() || record.report().phase() != v1::RESTORING ||
       record.report().has_endpoint() || init <= 0)
     return;
+  {
+    MutexLock lock(mutex_);
+    restoring_.End("restored");
+  }
   if (const absl::Status status = NoteNetwork(init); !status.ok())
     return spdlog::warn("task {}: {}", name_, std::string(status.message()));
   MutexLock lock(mutex_);
@@ -112,20 +116,27 @@ void Task::JoinNetwork(const v1::JoinNetwork& order) {
 
 // What a restored rank sends before its peers are let in, they would not hear for a second.
 void Task::RunJoined() {
-  if (!Record().report().joined()) return;
+  {
+    MutexLock lock(mutex_);
+    if (!record_.report().joined()) return;
+    // The order may come again.
+    if (restoring_.Of(kWaitedForOthers) == Duration(0)) restoring_.End(kWaitedForOthers);
+  }
   if (const absl::Status told = WriteFileAtomically(folder_ + "/" + kAllJoined, "", 0600); !told.ok())
     spdlog::warn("task {}: {}", name_, std::string(told.message()));
 }
 
 void Task::Drain() {
-  const auto network = OwnNetwork();
-  if (!network.ok()) return;
-  AwaitConnections(network->get(), Drained::kYes, kDrainPatience, {.ranks = exited_}).status().IgnoreError();
+  if (const auto network = OwnNetwork(); network.ok()) Drain(network->get());
+}
+
+void Task::Drain(int network) {
+  AwaitConnections(network, Drained::kYes, kDrainPatience, {.ranks = exited_}).status().IgnoreError();
 }
 
 absl::Status Task::Hold() {
-  Drain();
   SIDING_ASSIGN_OR_RETURN(const UniqueFd network, OwnNetwork());
+  Drain(network.get());
   SIDING_ASSIGN_OR_RETURN(const bool have_arrived, AwaitConnections(network.get(), Drained::kNotYet,
                                                                     kOrphanPatience, {.ranks = exited_}));
   if (!have_arrived)

@@ -18,6 +18,7 @@
 #include "agent/task/json_file.h"
 #include "common/fault.h"
 #include "common/message_limits.h"
+#include "common/since.h"
 #include "common/status.h"
 #include "spdlog/spdlog.h"
 #include "store/disk.h"
@@ -64,6 +65,10 @@ void Task::DoRestore(const v1::ToAgent& command) {
   agent::ShimRequest request;
   *request.mutable_spec() = command.restore().spec();
   bool damaged = false;
+  {
+    MutexLock lock(mutex_);
+    restoring_ = {};
+  }
   const auto start = std::chrono::steady_clock::now();
   absl::Status status = PrepareImage(command, request, damaged);
   // What was damaged has been replaced meanwhile, as by siding-store repair.
@@ -86,12 +91,19 @@ void Task::DoRestore(const v1::ToAgent& command) {
         .IgnoreError();
     return;
   }
+  {
+    MutexLock lock(mutex_);
+    restoring_.End("verified");
+  }
   StartAndWait(std::move(request));
   MutexLock lock(mutex_);
   if (machine_.phase() != v1::RUNNING) return;
-  const auto took = std::chrono::steady_clock::now() - start;
+  restoring_.End("resumed");
+  spdlog::info("task {}: restored from checkpoint {}: {}", name_, command.restore().checkpoint(),
+               restoring_.ToString());
+  // How long others take says nothing of the tier.
   host_.rates->Add(MediumOf(command.restore().tier()), Transfer::kRestore,
-                   Bytes{record_.report().image_bytes()}, std::chrono::duration_cast<Duration>(took));
+                   Bytes{record_.report().image_bytes()}, Since(start) - restoring_.Of(kWaitedForOthers));
 }
 
 // Of an externally managed task, whose checkpoint was found by its number, and is not its own.

@@ -349,6 +349,7 @@ TaskActions TaskMachine::On(const task::Prepared& seen) {
   report.set_image_bytes(seen.image_bytes);
   report.set_image_new_bytes(seen.new_bytes);
   report.set_image_digest(seen.image_digest);
+  report.set_waited_us(seen.waited.count());
   return Report();
 }
 

@@ -122,6 +122,7 @@ struct Prepared {
   int64_t image_bytes;
   int64_t new_bytes;         // of them: what no earlier image on that tier has
   std::string image_digest;  // as Manifest::digest
+  Duration waited{0};        // for other ranks
 };
 struct Committing {};
 struct CommitNotRecorded {};

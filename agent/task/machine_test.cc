@@ -161,7 +161,7 @@ class TaskMachineTest : public testing::Test {
   }
   void Prepare(int64_t op) {
     Take(Dump(op));
-    See(task::Prepared{100, 60, "digest"});
+    See(task::Prepared{100, 60, "digest", 7ms});
   }
   // The agent dies, and another finds the task.
   TaskActions Restart(bool same_boot = true, task::FoundAgain::Shim shim = task::FoundAgain::kLives) {

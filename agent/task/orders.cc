@@ -50,6 +50,7 @@ bool TakeDump(agent::TaskRecord& record, const v1::ToAgent& order) {
   if (IsBehind(record, order.op())) return false;
   ForgetFailure(report);
   report.clear_stopped_us();
+  report.clear_waited_us();
   agent::DumpRecord& dump = *record.mutable_dump();
   dump.Clear();
   dump.set_op(order.op());

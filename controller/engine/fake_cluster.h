@@ -262,33 +262,34 @@ class FakeCluster final : public AgentLink {
   std::set<std::string> slow_join;           // nodes whose agents do not join a rank's network yet
   std::map<TaskId, v1::JoinNetwork> joined;  // to which networks that of a task was joined last
   std::set<std::string> no_barriers;         // nodes whose agents know of none
-  std::set<std::string> slow_behind;     // nodes on which an image is not finished behind a task that runs on
-  Duration stopped{0};                   // said of a dump after which its task runs on
-  Bytes new_bytes;                       // said of images; 0: all of their bytes are
-  std::set<std::string> fail_suspend;    // nodes on which a freeze fails
-  std::set<std::string> slow_suspend;    // nodes on which a freeze begins and does not end
-  std::string gpu_state_lost;            // said by every task that is to continue after a freeze
-  std::set<std::string> fail_resume;     // nodes on which a frozen task cannot continue
-  std::set<std::string> slow_resume;     // nodes on which a frozen task takes its time to continue
-  std::set<std::string> fail_kill;       // nodes on which a task may not be ended
-  std::set<std::string> slow_kill;       // nodes on which a task that is to end stays
-  std::set<std::string> holds_kill;      // nodes on which it stays until its manager ends it
-  std::set<std::string> long_notice;     // nodes on which notice of a freeze does not come to its end
-  std::set<std::string> damaged;         // checkpoints whose images do not verify
-  std::set<std::string> damaged_disks;   // nodes on whose own disk none does
-  bool damaged_shared = false;           // none in shared storage does
-  std::set<std::string> refused;         // checkpoints that criu does not take
-  std::set<std::string> takes_refused;   // nodes whose criu does
-  std::set<std::string> keep_gpus;       // nodes on which a frozen task still has its GPUs
-  std::string cannot_drain;              // said of every task
-  std::string timer;                     // said of every task
-  bool fail_restart = false;             // from what a program saved itself
-  bool no_gpu = false;                   // for any restore
-  bool no_key = false;                   // for any image
-  Duration clock_off{0};                 // of all nodes, against the controller's
-  int64_t memory = 1 << 20;              // resident bytes of every task
-  double shared_bytes_per_second = 1e9;  // at which an image is written there
-  double gpu_bytes_per_second = 1e9;     // at which what is on GPUs leaves them; 0: not measured
+  std::set<std::string> slow_behind;  // nodes on which an image is not finished behind a task that runs on
+  Duration stopped{0};                // said of a dump after which its task runs on
+  std::map<std::string, Duration> waited;  // said of images, by node: for other ranks
+  Bytes new_bytes;                         // said of images; 0: all of their bytes are
+  std::set<std::string> fail_suspend;      // nodes on which a freeze fails
+  std::set<std::string> slow_suspend;      // nodes on which a freeze begins and does not end
+  std::string gpu_state_lost;              // said by every task that is to continue after a freeze
+  std::set<std::string> fail_resume;       // nodes on which a frozen task cannot continue
+  std::set<std::string> slow_resume;       // nodes on which a frozen task takes its time to continue
+  std::set<std::string> fail_kill;         // nodes on which a task may not be ended
+  std::set<std::string> slow_kill;         // nodes on which a task that is to end stays
+  std::set<std::string> holds_kill;        // nodes on which it stays until its manager ends it
+  std::set<std::string> long_notice;       // nodes on which notice of a freeze does not come to its end
+  std::set<std::string> damaged;           // checkpoints whose images do not verify
+  std::set<std::string> damaged_disks;     // nodes on whose own disk none does
+  bool damaged_shared = false;             // none in shared storage does
+  std::set<std::string> refused;           // checkpoints that criu does not take
+  std::set<std::string> takes_refused;     // nodes whose criu does
+  std::set<std::string> keep_gpus;         // nodes on which a frozen task still has its GPUs
+  std::string cannot_drain;                // said of every task
+  std::string timer;                       // said of every task
+  bool fail_restart = false;               // from what a program saved itself
+  bool no_gpu = false;                     // for any restore
+  bool no_key = false;                     // for any image
+  Duration clock_off{0};                   // of all nodes, against the controller's
+  int64_t memory = 1 << 20;                // resident bytes of every task
+  double shared_bytes_per_second = 1e9;    // at which an image is written there
+  double gpu_bytes_per_second = 1e9;       // at which what is on GPUs leaves them; 0: not measured
   int64_t local_disk_free = 100LL << 30, shared_disk_free = 100LL << 30;  // as every node says
   int64_t gpu_memory = 0;                                                 // of every task on GPUs
   int64_t gpu_lock_us = 0;                                                // that every task expects
@@ -373,6 +374,8 @@ class FakeCluster final : public AgentLink {
       report.set_image_bytes(memory);
       report.set_image_new_bytes(new_bytes.value > 0 ? new_bytes.value : memory);
       report.set_image_digest(absl::StrFormat("%064x", ++images_made_));
+      if (const auto its = waited.find(node.value()); its != waited.end())
+        report.set_waited_us(its->second.count());
       if (keep_running_[{node, id}]) report.set_stopped_us(stopped.count());
     };
     switch (command.what_case()) {

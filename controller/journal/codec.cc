@@ -216,7 +216,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobMoved, event, reason, nodes, 
                                                 started, exit_code, through_ram, incarnation, first_rank,
                                                 notice, without_save, interrupted, found, gpu_state_lost,
                                                 over_limit, digests, from_beginning, stopped, by, new_bytes,
-                                                others_follow)
+                                                others_follow, waited)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RankExited, rank, exit_code)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RequestPlanned, plan)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RequestRefused, spec, plan, request_key)

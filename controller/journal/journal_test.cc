@@ -96,6 +96,7 @@ JobMoved FullMove() {
   move.bytes = Bytes{2};
   move.started = FromMicros(3);
   move.stopped = 4ms;
+  move.waited = 5ms;
   move.new_bytes = Bytes{1};
   move.exit_code = 4;
   return move;
@@ -167,11 +168,11 @@ TEST(Codec, EveryKindComesBackAsItWent) {
 
 TEST(Codec, NoFieldIsLeftOut) {
   const std::string text = EncodeEventBody(Event{1, {}, JobId(1), FullMove()});
-  for (const char* field :
-       {"event",     "reason",         "nodes",      "checkpoint",     "tier",         "keep_running",
-        "for_good",  "request",        "target",     "predicted",      "bytes",        "started",
-        "exit_code", "incarnation",    "first_rank", "through_ram",    "without_save", "interrupted",
-        "found",     "gpu_state_lost", "over_limit", "from_beginning", "stopped",      "new_bytes"}) {
+  for (const char* field : {"event",        "reason",         "nodes",       "checkpoint",  "tier",
+                            "keep_running", "for_good",       "request",     "target",      "predicted",
+                            "bytes",        "started",        "exit_code",   "incarnation", "first_rank",
+                            "through_ram",  "without_save",   "interrupted", "found",       "gpu_state_lost",
+                            "over_limit",   "from_beginning", "stopped",     "new_bytes",   "waited"}) {
     EXPECT_THAT(text, HasSubstr(std::string("\"") + field + "\""));
   }
 }

@@ -94,6 +94,7 @@ absl::Status Check(const v1::TaskReport& report) {
   SIDING_RETURN_IF_ERROR(Within("op", report.op(), 0, kMostOps));
   SIDING_RETURN_IF_ERROR(CheckTime("started", report.started_us()));
   SIDING_RETURN_IF_ERROR(CheckDuration("gpu_lock", report.gpu_lock_us()));
+  SIDING_RETURN_IF_ERROR(CheckDuration("waited", report.waited_us()));
   if (!report.has_spec()) return absl::OkStatus();
   SIDING_RETURN_IF_ERROR(Within("spec: nodes", report.spec().nodes(), 0, kMostTasks));
   return Annotate(CheckNumbers(report.spec()), "spec");

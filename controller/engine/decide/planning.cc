@@ -143,6 +143,7 @@ Snapshot Planning::TakeSnapshot(const std::vector<JobId>& requests) const {
     }
     // One that arrives has not begun to run yet.
     view.running_since = IsArriving(job.state) ? snapshot.now : job.running_since;
+    view.ranks_wait = cluster_.RanksWait(job);
     AddImages(view, job);
     view.releasing_at = IsReleasing(job) ? ExpectedRelease(job) : std::nullopt;
     if (view.releasing_at) {

@@ -8,11 +8,11 @@ using testing::HasSubstr;
 
 class GangNetworkTest : public EngineTest {
  protected:
-  void Begin() {
+  void Begin(bool keeps_connections = true) {
     StartController();
     AddNodes({"a", "b"});
     JobSpec spec = Batch(2);
-    spec.keep_connections = true;
+    spec.keep_connections = keeps_connections;
     job_ = Submit(spec);
     Settle();
   }
@@ -23,6 +23,14 @@ class GangNetworkTest : public EngineTest {
     if (joined == cluster_.joined.end()) return networks;
     for (const v1::GangEndpoint& one : joined->second.ranks()) networks.push_back(one.vni());
     return networks;
+  }
+  // How long the checkpoint takes that is ordered now.
+  Duration Predicted() {
+    EXPECT_TRUE(engine_->Checkpoint(kRoot, job_, Tier::kShared).ok());
+    const Duration takes = Job(job_).current.predicted - Job(job_).ordered_at;
+    Settle();
+    EXPECT_EQ(State(job_), JobState::kRunning);
+    return takes;
   }
   int Orders() const { return cluster_.Count(v1::ToAgent::kJoinNetwork); }
 
@@ -81,6 +89,21 @@ TEST_F(GangNetworkTest, NobodyIsLetInBeforeTheLastIsRestored) {
   ASSERT_TRUE(engine_->Vacate(kRoot, job_, Tier::kShared).ok());
   Settle();
   EXPECT_EQ(Known(0, 2), std::vector<int>());
+}
+
+TEST_F(GangNetworkTest, WhatAllOfItsRanksWaitedIsPartOfTheNextPrediction) {
+  cluster_.waited = {{"a", 30s}, {"b", 70s}};  // "a" was the last to come
+  Begin();
+  const Duration first = Predicted();
+  EXPECT_EQ(first - 50ms, Predicted() - 30s);
+}
+
+// They are stopped one by one when they leave.
+TEST_F(GangNetworkTest, WhatOthersWaitedIsNot) {
+  cluster_.waited = {{"a", 30s}, {"b", 70s}};
+  Begin(/*keeps_connections=*/false);
+  const Duration first = Predicted();
+  EXPECT_EQ(first, Predicted());
 }
 
 TEST_F(GangNetworkTest, IsNotPromisedWhereANodeHasNone) {

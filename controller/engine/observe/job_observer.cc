@@ -367,6 +367,7 @@ bool JobObserver::ObserveDump(const JobRecord& job) {
   bool all = true;
   Bytes bytes, new_bytes;
   bool all_say_new = true;
+  Duration waited = Duration::max();
   for (int rank : cluster_.LiveRanks(job)) {
     const TaskSeen seen = cluster_.Seen(job, rank);
     const int64_t attempts = seen.report.failed_op() - OpOf(job) + 1;
@@ -389,6 +390,7 @@ bool JobObserver::ObserveDump(const JobRecord& job) {
     bytes += Bytes{seen.report.image_bytes()};
     new_bytes += Bytes{seen.report.image_new_bytes()};
     all_say_new &= seen.report.image_new_bytes() > 0;
+    waited = std::min(waited, Duration(seen.report.waited_us()));
     attempts_made.insert(seen.report.op());
     runs_on |= seen.report.runs_on();
   }
@@ -402,6 +404,7 @@ bool JobObserver::ObserveDump(const JobRecord& job) {
   move.checkpoint = job.current.checkpoint;
   move.bytes = bytes;
   if (all_say_new) move.new_bytes = new_bytes;
+  if (!attempts_made.empty()) move.waited = waited;
   recorder_.Move(job, std::move(move));
   return true;
 }

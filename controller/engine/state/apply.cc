@@ -440,6 +440,7 @@ class Applier {
         state_.checkpoints[job.current.checkpoint].bytes = e.bytes;
         state_.checkpoints[job.current.checkpoint].new_bytes = e.new_bytes;
         if (!job.current.keep_running && !job.stopped_at) job.stopped_at = event_.at;
+        LearnWait(job, e.waited);
         CountPreemption(job);
         break;
       case JobEvent::kStarted:
@@ -564,6 +565,11 @@ class Applier {
   static void ForgetCosts(JobRecord& job) {
     job.checkpoint_costs.clear();
     job.checkpoint_failures = 0;
+  }
+
+  // Those that have waited long will do so again. An agent of an earlier version does not say it.
+  static void LearnWait(JobRecord& job, Duration waited) {
+    if (waited > Duration(0)) job.ranks_waited = std::max(waited, job.ranks_waited.value_or(Duration(0)) / 2);
   }
 
   static void LearnCost(JobRecord& job, const CheckpointRecord& image) {

@@ -77,14 +77,16 @@ class LearnTest : public ApplyTest {
     FeedPlace();
     Feed(JobEvent::kStarted);
   }
-  // It counts 4 s after it was ordered.
-  void MakeImage(const std::string& id, Duration stopped = Duration(0)) {
-    JobMoved move;
-    move.event = JobEvent::kOrderDump;
+  void FeedDump(const std::string& id) {
+    JobMoved move{.event = JobEvent::kOrderDump};
     move.checkpoint = CheckpointId(id);
     move.keep_running = true;
     Feed(move);
-    move = JobMoved{.event = JobEvent::kCommit, .bytes = Bytes{100}, .new_bytes = Bytes{10}};
+  }
+  // It counts 4 s after it was ordered.
+  void MakeImage(const std::string& id, Duration stopped = Duration(0)) {
+    FeedDump(id);
+    JobMoved move{.event = JobEvent::kCommit, .bytes = Bytes{100}, .new_bytes = Bytes{10}};
     Feed(move, 3s);
     move = JobMoved{.event = JobEvent::kContinued, .stopped = stopped};
     Feed(move);
@@ -100,6 +102,19 @@ TEST_F(LearnTest, WhatAnImageCostIsRemembered) {
   ASSERT_EQ(job().checkpoint_costs.size(), 1u);
   EXPECT_EQ(job().checkpoint_costs[0], (CheckpointCost{Tier::kShared, 50ms, 4s, Bytes{10}, /*ran_on=*/true}));
   EXPECT_EQ(state_.checkpoints.at(CheckpointId("1.1")).took, 4s);
+}
+
+TEST_F(LearnTest, RanksThatWaitedLongWillDoSoAgain) {
+  const auto waited = [&](const std::string& id, Duration said) {
+    FeedDump(id);
+    Feed(JobMoved{.event = JobEvent::kCommit, .waited = said});
+    Feed(JobEvent::kContinued);
+    return job().ranks_waited;
+  };
+  EXPECT_EQ(waited("1.1", Duration(0)), std::nullopt);
+  EXPECT_EQ(waited("1.2", 8s), 8s);
+  EXPECT_EQ(waited("1.3", 1s), 4s);
+  EXPECT_EQ(waited("1.4", 9s), 9s);
 }
 
 // As jobs of several nodes do, of which agents say nothing.

@@ -135,6 +135,9 @@ struct JobRecord {
 
   // Of images after which it ran on, since it was started or restored; see Learn().
   std::vector<CheckpointCost> checkpoint_costs;
+  // For so long all of its ranks stood still for each other in its last dumps; none: not seen. It is also its
+  // program's, so it stays when it is restored.
+  std::optional<Duration> ranks_waited;
   int checkpoint_failures = 0;  // the same: in a row, since one counted
 
   // On-demand.

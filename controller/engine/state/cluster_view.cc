@@ -11,6 +11,8 @@ namespace siding {
 namespace {
 // Attempts at a checkpoint that was to count, and that some rank could not commit, while all ranks are there.
 constexpr int kCommitAttempts = 3;
+// As docs/results/gang.md has it for two to eight ranks; before it has been seen of a job.
+constexpr Duration kUsualWait = std::chrono::milliseconds(50);
 }  // namespace
 
 const ObservedTask* ClusterView::TaskOn(const NodeId& node, const TaskId& id) const {
@@ -85,6 +87,10 @@ bool ClusterView::HaveAllSaved(const JobRecord& job) const {
   const std::vector<int> ranks = LiveRanks(job);
   return std::all_of(ranks.begin(), ranks.end(),
                      [&](int rank) { return Seen(job, rank).phase() == v1::SAVED; });
+}
+
+Duration ClusterView::RanksWait(const JobRecord& job) const {
+  return KeepsConnections(job) ? job.ranks_waited.value_or(kUsualWait) : Duration(0);
 }
 
 bool ClusterView::HoldsTogether(const JobRecord& job) const {
@@ -343,7 +349,7 @@ Duration ClusterView::TimeToDump(const JobRecord& job, Tier tier) const {
     if (report.gpu_memory() > 0 && drain.known()) takes += drain.For(Bytes{report.gpu_memory()});
     longest = std::max(longest, takes);
   }
-  return longest;
+  return longest + RanksWait(job);
 }
 
 Duration ClusterView::TimeToMove(const JobRecord& job) const {
@@ -356,7 +362,7 @@ Duration ClusterView::TimeToMove(const JobRecord& job) const {
     const Bytes size{Seen(job, rank).report.memory()};
     longest = std::max(longest, rates.dump.For(size) + rates.restore.For(size));
   }
-  return longest;
+  return longest + RanksWait(job);
 }
 
 }  // namespace siding

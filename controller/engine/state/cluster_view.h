@@ -51,6 +51,9 @@ class ClusterView {
   bool HaveAllSaved(const JobRecord& job) const;
   // Its ranks have networks of their own, and wait for each other.
   bool KeepsConnections(const JobRecord& job) const;
+  // What a dump of it takes on top of what its slowest rank needs: those of a job that keeps its connections
+  // wait for each other.
+  Duration RanksWait(const JobRecord& job) const;
   // Of a job that keeps its connections, and is being dumped: its ranks stand still, all of them, before
   // packets are kept from any.
   bool HoldsTogether(const JobRecord& job) const;

@@ -62,7 +62,8 @@ void Add(std::string& text, const JobRecord& job) {
        " target ", IdsText(job.target), " exited ", Text(job.exited), " notes ", Text(job.notes));
   for (const auto& [method, why] : job.lost_methods) line("lost ", ToString(method), " ", why);
   for (const auto& [method, at] : job.methods_back_at) line("back ", ToString(method), " ", ToMicros(at));
-  line("failed checkpoints ", job.checkpoint_failures);
+  line("failed checkpoints ", job.checkpoint_failures, " ranks waited ",
+       job.ranks_waited ? absl::StrCat(job.ranks_waited->count()) : "-");
   for (const CheckpointCost& cost : job.checkpoint_costs)
     line("cost ", ToString(cost.tier), " ", cost.stop.count(), " ", cost.takes.count(), " ",
          cost.written.value, " ", cost.ran_on, " ", cost.learned_since);

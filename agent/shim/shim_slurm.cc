@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <optional>
 
 #include "absl/strings/match.h"
 #include "agent/shim/failed_start.h"
@@ -143,18 +144,23 @@ agent::ShimExit AwaitEnd(pid_t init, const SlurmTask& parent) {
   return ExitOf(info.si_code == CLD_EXITED ? W_EXITCODE(info.si_status, 0) : W_EXITCODE(0, info.si_status));
 }
 
+// What the agent remembers of the task; nothing: it has not got that far.
+std::optional<agent::TaskRecord> ReadRecord(const std::string& folder) {
+  auto record = ReadJsonFile<agent::TaskRecord>(folder + "/task.json");
+  return record.ok() ? std::optional(*std::move(record)) : std::nullopt;
+}
+
 // It has been started, and its network could not be joined to those of its peers. Empty: it could.
-std::string WhyPutOff(const std::string& folder) {
-  const auto record = ReadJsonFile<agent::TaskRecord>(folder + "/task.json");
-  return record.ok() && record->put_off() ? record->report().not_joined() : "";
+std::string WhyPutOff(const std::optional<agent::TaskRecord>& record) {
+  return record && record->put_off() ? record->report().not_joined() : "";
 }
 
 // The agent concludes the same from the same facts when it sees this process end.
-StepWord WhatBecomesOf(uint32_t restarts, const std::string& folder, const agent::ShimExit& exit) {
-  const auto record = ReadJsonFile<agent::TaskRecord>(folder + "/task.json");
-  if (record.ok() && record->put_off()) return JudgePutOff(restarts, &*record);
+StepWord WhatBecomesOf(uint32_t restarts, const std::optional<agent::TaskRecord>& record,
+                       const agent::ShimExit& exit) {
+  if (record && record->put_off()) return JudgePutOff(restarts, &*record);
   // The image is visible before CRIU ends the processes; that it is whole is checked when it is needed.
-  const bool comes_back = record.ok() && JudgeEnding(*record, &exit, [] { return true; }) != Ending::kItsOwn;
+  const bool comes_back = record && JudgeEnding(*record, &exit, [] { return true; }) != Ending::kItsOwn;
   return comes_back ? StepWord::kComeBack : StepWord::kEnded;
 }
 
@@ -162,11 +168,11 @@ StepWord WhatBecomesOf(uint32_t restarts, const std::string& folder, const agent
 void TellFailure(const SlurmTask& parent, const SlurmHandover& handover, const std::string& folder,
                  bool of_gang, const absl::Status& why) {
   if (HasEnded(parent)) return;
-  const auto record = ReadJsonFile<agent::TaskRecord>(folder + "/task.json");
-  const agent::TaskRecord* const known = record.ok() ? &*record : nullptr;
+  const auto record = ReadRecord(folder);
+  const agent::TaskRecord* const known = record ? &*record : nullptr;
   const StepWord word =
       of_gang ? JudgePutOff(handover.said.restarts, known) : JudgeFailedStart(handover.said.restarts, known);
-  const std::string put_off = WhyPutOff(folder);
+  const std::string put_off = WhyPutOff(record);
   TellUser(handover.stdio[2].get(),
            TellFailedStart(word, put_off.empty() ? why : absl::FailedPreconditionError(put_off)));
   Tell(word);
@@ -199,8 +205,9 @@ absl::Status Shepherd(const SlurmTask& parent, const SlurmHandover& handover, co
   if (task->network.valid()) LeaveNetwork(task->network.get(), exit, [&] { return HasEnded(parent); });
   const absl::Status written = WriteExit(folder, exit);
   RemoveBatchScript(request);
-  const StepWord word = WhatBecomesOf(handover.said.restarts, folder, exit);
-  if (const std::string why = WhyPutOff(folder); !why.empty())
+  const auto record = ReadRecord(folder);
+  const StepWord word = WhatBecomesOf(handover.said.restarts, record, exit);
+  if (const std::string why = WhyPutOff(record); !why.empty())
     TellUser(handover.stdio[2].get(), TellFailedStart(word, absl::FailedPreconditionError(why)));
   Tell(word, exit.code(), exit.signal());
   while (waitpid(task->init, nullptr, 0) < 0 && errno == EINTR) {

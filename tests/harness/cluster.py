@@ -184,6 +184,7 @@ class Cluster:
         self.controller = None
         self.agents = {}
         self.submitted, self.had_names = [], set()
+        self.variables = {}  # by node, or "sidingd": more of its process's environment, for the next start
         self.logs = self.dir / "logs"
         self.logs.mkdir(exist_ok=True)
 
@@ -191,7 +192,7 @@ class Cluster:
     def _spawn(self, name, argv):
         with open(self.logs / f"{name}.log", "ab") as log:
             return subprocess.Popen([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                    env=self.env, start_new_session=True)
+                                    env={**self.env, **self.variables.get(name.removeprefix("agent-"), {})}, start_new_session=True)
 
     def start_controller(self):
         self.controller = self._spawn("sidingd", self.controller_argv(self.socket))

@@ -58,17 +58,17 @@ class Machines(Cluster):
 
     def __init__(self, *args, clocks=None, variables=None, **more):
         super().__init__(*args, **more)
-        self.boot_ids, self.clocks, self.variables = {}, clocks or {}, variables or {}
+        self.boot_ids, self.clocks = {}, clocks or {}
+        self.variables.update(variables or {})
 
     def _spawn(self, name, argv):
         node = name.removeprefix("agent-")
         if node in self.boot_ids:
             argv = [*BOOTED_ANEW, self.boot_ids[node], *argv]
         plain = self.env
-        self.env = {**plain, **self.variables.get(node, {})}
         if node in self.clocks:
             self.set_clock(node, self.clocks[node])
-            self.env.update(self.with_clock(node))
+            self.env = {**plain, **self.with_clock(node)}
         try:
             return super()._spawn(name, argv)
         finally:

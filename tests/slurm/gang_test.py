@@ -22,12 +22,15 @@ class Gang(DeadlineCase):
     def mesh(self):
         return shlex.join(jobs.command(self.work, "mesh", jobs.MESH, self.gate, 20000))
 
-    def gang(self, command, *options, nodes=2):
+    def submit(self, command, *options):
         """A batch script whose step writes gang.RANK."""
         script = self.work / "gang.sh"
         script.write_text(f"#!/bin/bash\nsrun sh -c {shlex.quote(f'exec {command} >> gang.$SLURM_PROCID')}\necho after\n")
-        return self.slurm.submit("-N", nodes, "--ntasks-per-node=1", "-c", self.slurm.cpus, "-o", self.work / "out.%j", *(options or KEEP),
-                                 script, uid=NOBODY, cwd=self.work)
+        return self.slurm.submit(*options, "-o", self.work / "out.%j", script, uid=NOBODY, cwd=self.work)
+
+    def gang(self, command, *options, nodes=2):
+        """One task on each node."""
+        return self.submit(command, "-N", nodes, "--ntasks-per-node=1", "-c", self.slurm.cpus, *(options or KEEP))
 
     def lines(self, rank=0):
         path = self.work / f"gang.{rank}"
@@ -79,9 +82,7 @@ class Mesh(Gang):
         self.assert_counted(0, 1)
 
     def test_two_tasks_of_one_node_have_a_network_each(self):
-        script = self.work / "gang.sh"
-        script.write_text(f"#!/bin/bash\nsrun sh -c {shlex.quote(f'exec {self.mesh()} >> gang.$SLURM_PROCID')}\n")
-        gang = self.slurm.submit("-N1", "-n2", "-c1", "-o", self.work / "out.%j", *KEEP, script, uid=NOBODY, cwd=self.work)
+        gang = self.submit(self.mesh(), "-N1", "-n2", "-c1", *KEEP)
         self.wait_goes_on(0, 1)
         wait_for("siding to see the step", lambda: self.siding.jobs().get(gang) and len(self.running(gang)["nodes"]) == 2)
         self.siding.ctl("vacate", gang)

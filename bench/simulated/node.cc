@@ -41,6 +41,7 @@ v1::Hello SimulatedNode::Describe() const {
   hello.mutable_capacity()->set_slots(options_.slots);
   hello.mutable_capacity()->set_memory(options_.memory);
   hello.set_criu("simulated");
+  hello.set_keeps_connections(true);
   for (const auto& [id, task] : tasks_) *hello.add_tasks() = task.report;
   return hello;
 }
@@ -115,6 +116,15 @@ void SimulatedNode::Obey(Task& task, const v1::ToAgent& command, Time now) {
       if (phase == v1::DUMPING || phase == v1::PREPARED)
         Begin(task, phase, Duration(0), task.frozen ? v1::SUSPENDED : v1::RUNNING, now);
       break;
+    case v1::ToAgent::kPassBarrier:
+      if (phase == v1::DUMPING && task.report.barrier() == command.pass_barrier().barrier()) Pass(task, now);
+      break;
+    case v1::ToAgent::kJoinNetwork:
+      task.report.set_joined(command.join_network().refused().empty());
+      break;
+    case v1::ToAgent::kAllJoined:
+      if (phase == v1::RESTORING && task.report.joined()) Begin(task, phase, timing.freeze, v1::RUNNING, now);
+      break;
     case v1::ToAgent::kKill:
       task.report.set_exit_signal(15);
       Begin(task, phase, timing.freeze, v1::EXITED, now);
@@ -132,7 +142,10 @@ void SimulatedNode::Start(Task& task, const v1::JobSpec& spec, v1::TaskPhase pha
   } else if (options_.timing.mean_run > Duration(0)) {
     task.run = DrawRun(task.report.task(), options_.timing.mean_run);
   }
-  Begin(task, phase, takes, v1::RUNNING, now);
+  task.keeps_connections = spec.keep_connections();
+  // Restored, its ranks wait until all of them are joined.
+  const bool waits = task.keeps_connections && phase == v1::RESTORING;
+  Begin(task, phase, takes, waits ? v1::RESTORING : v1::RUNNING, now);
 }
 
 void SimulatedNode::Dump(Task& task, const v1::ToAgent& command, Time now) {
@@ -142,7 +155,25 @@ void SimulatedNode::Dump(Task& task, const v1::ToAgent& command, Time now) {
   task.report.set_checkpoint(command.dump().checkpoint());
   task.report.set_image_bytes(options_.task_memory);
   StopRunning(task, now);
+  if (command.dump().together() && task.keep_running) return ComeTo(task, v1::BARRIER_STOP, Duration(0), now);
+  if (command.dump().together() && task.keeps_connections)
+    return ComeTo(task, v1::BARRIER_HOLD, options_.timing.freeze, now);
   Begin(task, v1::DUMPING, Copying(), v1::PREPARED, now);
+}
+
+void SimulatedNode::ComeTo(Task& task, v1::DumpBarrier barrier, Duration takes, Time now) {
+  task.next = barrier;
+  Begin(task, v1::DUMPING, takes, v1::DUMPING, now);
+}
+
+// What comes after the barrier at which it is.
+void SimulatedNode::Pass(Task& task, Time now) {
+  const v1::DumpBarrier at = task.report.barrier();
+  if (at == v1::BARRIER_STOP && task.keeps_connections)
+    return ComeTo(task, v1::BARRIER_HOLD, options_.timing.freeze, now);
+  if (at != v1::BARRIER_RUN_ON && task.keep_running) return ComeTo(task, v1::BARRIER_RUN_ON, Copying(), now);
+  task.report.set_runs_on(at == v1::BARRIER_RUN_ON);
+  Begin(task, v1::DUMPING, at == v1::BARRIER_RUN_ON ? Duration(0) : Copying(), v1::PREPARED, now);
 }
 
 // A repeated command has no effect: what is under way continues.
@@ -158,7 +189,23 @@ void SimulatedNode::Finish(Task& task, Time now) {
   const bool was_running = task.report.phase() == v1::RUNNING;
   task.due.reset();
   task.report.set_phase(task.then);
-  if (task.then != v1::PREPARED) task.report.clear_op();
+  const bool is_dumped = task.then == v1::DUMPING || task.then == v1::PREPARED;
+  if (!is_dumped) {
+    task.report.clear_op();
+    task.report.clear_runs_on();
+  }
+  if (task.then == v1::DUMPING)
+    task.report.set_barrier(task.next);
+  else
+    task.report.clear_barrier();
+  const bool has_network = task.then == v1::RUNNING || task.then == v1::RESTORING;
+  if (task.keeps_connections && has_network && !task.report.has_endpoint()) {
+    v1::GangEndpoint& endpoint = *task.report.mutable_endpoint();
+    endpoint.set_rank(task.report.task().rank());
+    endpoint.set_address("127.0.0.1");
+    endpoint.set_port(4789);
+    endpoint.set_vni(1 + task.report.task().rank());
+  }
   if (task.then == v1::RUNNING && !was_running) {
     if (task.report.started_us() == 0) task.report.set_started_us(ToMicros(now));
     if (task.run > Duration(0)) task.ends = now + task.run;
@@ -187,7 +234,7 @@ std::vector<v1::FromAgent> SimulatedNode::Advance(Time now) {
     } else if (task.due && *task.due <= now) {
       Finish(task, now);
       said.push_back(Report(task.report));
-    } else if (IsUnderWay(task.report.phase()) && now - *task.told >= kProgressEvery) {
+    } else if (IsUnderWay(task.report.phase()) && task.due && now - *task.told >= kProgressEvery) {
       said.push_back(ProgressOf(task, now));
     }
   }

@@ -59,6 +59,8 @@ class SimulatedNode {
     std::optional<Time> told;   // when its progress was last reported
     bool frozen = false;        // as it was before the dump
     bool keep_running = false;  // after the dump
+    bool keeps_connections = false;
+    v1::DumpBarrier next{};  // that it comes to, if it is to be DUMPING
   };
 
   void Begin(Task& task, v1::TaskPhase phase, Duration takes, v1::TaskPhase then, Time now);
@@ -66,6 +68,8 @@ class SimulatedNode {
   void Start(Task& task, const v1::JobSpec& spec, v1::TaskPhase phase, Duration takes, Time now);
   void Obey(Task& task, const v1::ToAgent& command, Time now);
   void Dump(Task& task, const v1::ToAgent& command, Time now);
+  void ComeTo(Task& task, v1::DumpBarrier barrier, Duration takes, Time now);
+  void Pass(Task& task, Time now);
   void StopRunning(Task& task, Time now);
   Duration Copying() const;
   v1::FromAgent ProgressOf(Task& task, Time now) const;

@@ -45,6 +45,25 @@ class SimulatedNodeTest : public testing::Test {
     command.mutable_dump()->set_keep_running(keep_running);
     return command;
   }
+  v1::ToAgent Together(int64_t op) const {
+    v1::ToAgent command = Dump(op, true);
+    command.mutable_dump()->set_together(true);
+    return command;
+  }
+  v1::ToAgent Pass(int64_t op, v1::DumpBarrier barrier) const {
+    v1::ToAgent command = Order(op);
+    command.mutable_pass_barrier()->set_barrier(barrier);
+    return command;
+  }
+  v1::DumpBarrier TellOfBarrier(const v1::ToAgent& command) {
+    return node_.Take(command, now_).back().report().barrier();
+  }
+  void RunWithNetwork() {
+    v1::ToAgent launch = Launch();
+    launch.mutable_launch()->mutable_spec()->set_keep_connections(true);
+    Tell(launch);
+    After(300ms);
+  }
   v1::ToAgent Commit(int64_t op) const {
     v1::ToAgent command = Order(op);
     command.mutable_commit();
@@ -90,6 +109,45 @@ TEST_F(SimulatedNodeTest, ATaskGoesOnAfterACommitThatKeepsItRunning) {
   Tell(Dump(100, true));
   After(4s);
   Tell(Commit(100));
+  EXPECT_EQ(After(50ms), v1::RUNNING);
+}
+
+TEST_F(SimulatedNodeTest, ARankStopsAtBarriersUntilItMayPass) {
+  Run();
+  EXPECT_EQ(TellOfBarrier(Together(100)), v1::BARRIER_STOP);
+  After(1h);
+  EXPECT_EQ(node_.NextDue(), std::nullopt);
+  EXPECT_EQ(TellOfBarrier(Pass(100, v1::BARRIER_STOP)), v1::BARRIER_STOP);
+  EXPECT_EQ(After(4s), v1::DUMPING);
+  EXPECT_EQ(TellOfBarrier(Pass(100, v1::BARRIER_STOP)), v1::BARRIER_RUN_ON);
+  EXPECT_EQ(Tell(Pass(100, v1::BARRIER_RUN_ON)), v1::PREPARED);
+}
+
+TEST_F(SimulatedNodeTest, OneWhoseConnectionsAreKeptWaitsForTheHoldAsWell) {
+  RunWithNetwork();
+  Tell(Together(100));
+  Tell(Pass(100, v1::BARRIER_STOP));
+  After(50ms);
+  EXPECT_EQ(TellOfBarrier(Pass(100, v1::BARRIER_STOP)), v1::BARRIER_HOLD);
+  Tell(Pass(100, v1::BARRIER_HOLD));
+  After(3900ms);  // progress
+  After(100ms);
+  EXPECT_EQ(TellOfBarrier(Pass(100, v1::BARRIER_HOLD)), v1::BARRIER_RUN_ON);
+}
+
+TEST_F(SimulatedNodeTest, ARestoredRankRunsWhenAllAreJoined) {
+  v1::ToAgent restore = Order(1);
+  restore.mutable_restore()->mutable_spec()->set_keep_connections(true);
+  Tell(restore);
+  After(3900ms);  // progress
+  EXPECT_EQ(After(100ms), v1::RESTORING);
+  v1::ToAgent join = Order(1), all = Order(1);
+  join.mutable_join_network();
+  all.mutable_all_joined();
+  Tell(all);
+  EXPECT_EQ(node_.NextDue(), std::nullopt);
+  Tell(join);
+  Tell(all);
   EXPECT_EQ(After(50ms), v1::RUNNING);
 }
 

@@ -53,6 +53,8 @@ constexpr Duration kConnectionsAreKnown = std::chrono::seconds(2);
 // A rank stands still for others for so long, or as long as it is expected to take to write all of it.
 constexpr Duration kMostStill = std::chrono::seconds(30);
 constexpr Duration kMostStillToLeave = std::chrono::hours(1);
+// Until the others' images count; then it runs on.
+constexpr Duration kMostStillSaved = std::chrono::minutes(10);
 // Before the next try, where what stood in the way passes by itself: a server that is busy accepts what waits
 // for it as soon as it runs again.
 constexpr Duration kPauses[] = {std::chrono::milliseconds(100), std::chrono::milliseconds(200),
@@ -125,6 +127,7 @@ class DumpOnce {
   absl::Status AwaitStop(const StillHeld& running, const std::function<bool()>& stop);
   absl::Status AwaitOthers(DumpBarrier barrier, const std::string& what, const StillHeld& held);
   absl::Status AwaitRunOn(const StillHeld& held);
+  absl::Status AwaitLeave(const StillHeld& held);
   absl::Status HoldPackets(const StillHeld& held);
   bool IsCalledOff() const { return !observer_.WhyStopped().ok(); }
   Steady::time_point PartOfWhatIsLeft(int part) const;
@@ -272,6 +275,16 @@ absl::Status DumpOnce::AwaitRunOn(const StillHeld& held) {
   return AwaitOthers(DumpBarrier::kRunOn, "captured", held);
 }
 
+// Its image is of no use without those of the others.
+absl::Status DumpOnce::AwaitLeave(const StillHeld& held) {
+  SIDING_RETURN_IF_ERROR(observer_.OnBarrier(DumpBarrier::kLeave));
+  SIDING_ASSIGN_OR_RETURN(const bool all, observer_.MayPass(DumpBarrier::kLeave, kMostStillSaved, held));
+  laps_.End(kWaitedForOthers);
+  if (all) return absl::OkStatus();
+  return absl::DeadlineExceededError(
+      absl::StrCat("its other ranks could not be saved within ", FormatDuration(kMostStillSaved)));
+}
+
 absl::Status DumpOnce::HoldPackets(const StillHeld& held) {
   if (plan_.holds_together) {
     // A kernel goes on to send what is queued, and peers that have come to the barrier hold packets soon.
@@ -401,12 +414,18 @@ absl::Status DumpOnce::Finish(const StillHeld& held) {
   };
   SIDING_RETURN_IF_ERROR(
       CommitPatiently(*draft_, store_, plan_.key, observer_, remembered, held, plan_.commit_patience));
-  committed_ = true;
-  if (tracked_) tracked_->Counts();
+  const bool waits = plan_.leaves_together && !plan_.keep_running;
+  committed_ = !waits;  // till then it can be undone
   SIDING_RETURN_IF_ERROR(
       FaultAtCriu<"agent.dump.committed: the image counts, nothing has been done to the task yet">());
   observer_.OnCommitted();
   laps_.End("counted");
+  if (waits) SIDING_RETURN_IF_ERROR(AwaitLeave(held));
+  committed_ = true;
+  if (tracked_) tracked_->Counts();
+  if (waits)
+    SIDING_RETURN_IF_ERROR(
+        FaultAtCriu<"agent.dump.leaving: the images of all ranks count, this one is about to end">());
   spdlog::info("image {} of rank {}: {}", plan_.key.checkpoint.value(), plan_.key.rank, laps_.ToString());
   return absl::OkStatus();
 }

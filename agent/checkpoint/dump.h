@@ -68,6 +68,9 @@ struct DumpPlan {
   bool together = false;
   // With packets: it stops at a barrier before these are held, as others may be sending still.
   bool holds_together = false;
+  // Without keep_running: once its image counts it stops at a barrier until those of the others do. Until it
+  // may pass that, it can be undone still.
+  bool leaves_together = false;
   // With finish_behind: an image of the same task on that tier. Pages that it has may be shared. Only
   // behind: how long it takes depends on what has changed, and no deadline can count on that.
   std::optional<ImageKey> base;
@@ -86,8 +89,8 @@ struct DumpPlan {
   std::map<std::string, std::string> metadata;
 };
 
-// See DumpPlan::together, and holds_together.
-enum class DumpBarrier { kStop, kHold, kRunOn };
+// See DumpPlan::together, holds_together and leaves_together.
+enum class DumpBarrier { kStop, kHold, kRunOn, kLeave };
 
 // What the dump reports, and asks, while it runs. Called from the dumping thread, but OnProgress from
 // another.
@@ -109,8 +112,8 @@ class DumpObserver {
     return absl::OkStatus();
   }
   // It has come to this barrier. kStop: the processes run, and are about to be stopped;
-  // kHold: they are stopped; kRunOn: they are, and nothing more is needed of them. An error: the others are
-  // not to know.
+  // kHold: they are stopped; kRunOn: they are, and nothing more is needed of them; kLeave: they are, and the
+  // image counts. An error: the others are not to know.
   virtual absl::Status OnBarrier(DumpBarrier /*barrier*/) { return absl::OkStatus(); }
   // Blocks until all ranks have come to it; false: they have not in that time. An error: they will not.
   // `held` is not OK once CRIU has ended.
@@ -128,7 +131,8 @@ class DumpObserver {
   // Right before the image becomes visible: must be remembered durably. Called again if the one or the other
   // fails; kAborted: that makes no sense any more.
   virtual absl::Status OnCommitting() = 0;
-  // The image is visible; the processes are about to end (or to continue).
+  // The image is visible; the processes are about to end (or to continue). With leaves_together the dump may
+  // be undone even now.
   virtual void OnCommitted() = 0;
 };
 

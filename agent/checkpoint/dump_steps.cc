@@ -30,9 +30,9 @@ ProgressTeller::~ProgressTeller() {
   thread_.join();
 }
 
-Duration CommitPatience(int nodes, bool keep_running) {
+Duration CommitPatience(bool peers_may_have_left, bool keep_running) {
   if (keep_running) return Duration(0);
-  return nodes > 1 ? kGangPatience : kLonePatience;
+  return peers_may_have_left ? kGangPatience : kLonePatience;
 }
 
 absl::Status CommitPatiently(ImageDraft& draft, ImageStore& store, const ImageKey& key,

@@ -25,10 +25,9 @@ class ProgressTeller {
   std::thread thread_;  // last: it uses the others
 };
 
-// For how long a task that is one of so many is held for its commit. The peers of one that leaves may be in
-// their images already, which are of no use without this one. For one that has none a request does not wait
-// long, and one that is to run on is not held.
-Duration CommitPatience(int nodes, bool keep_running);
+// For how long a task that leaves is held for its commit. Where peers may have left, their images are of no
+// use without this one; otherwise they, and a request, do not wait long. One that is to run on is not held.
+Duration CommitPatience(bool peers_may_have_left, bool keep_running);
 
 // That the image counts is remembered, and it is moved into its place; `remembered` is called in between. The
 // task is held until that works, for `patience` and while `held` is OK: on a full disk there may be room

@@ -89,9 +89,10 @@ class Observer final : public DumpObserver {
   void OnProgress(Bytes) override {}
   absl::Status WhyStopped() const override { return stopped; }
   absl::Status OnBarrier(DumpBarrier barrier) override {
-    steps.push_back(barrier == DumpBarrier::kStop   ? "stop"
-                    : barrier == DumpBarrier::kHold ? "hold"
-                                                    : "run on");
+    steps.push_back(barrier == DumpBarrier::kStop    ? "stop"
+                    : barrier == DumpBarrier::kHold  ? "hold"
+                    : barrier == DumpBarrier::kLeave ? "leave"
+                                                     : "run on");
     return absl::OkStatus();
   }
   std::chrono::steady_clock::time_point Limit() const override { return limit; }
@@ -269,6 +270,39 @@ class LeavingTest : public RunDumpTest {
   }
   ~LeavingTest() override { End(plan_.init); }
 };
+
+TEST_F(LeavingTest, WithOthersItMeetsThemWhenItsImageCounts) {
+  plan_.leaves_together = true;
+  EXPECT_TRUE(Run().ok());
+  EXPECT_THAT(observer_.steps, ElementsAre("prepared", "committing", "committed", "leave"));
+}
+
+TEST_F(LeavingTest, AndRunsOnIfTheirsDoNot) {
+  const Hold hold(folder_);
+  plan_.hold = hold.folder();
+  plan_.leaves_together = true;
+  observer_.others = absl::AbortedError("called off");
+  EXPECT_EQ(Run().message(), "called off");
+  EXPECT_TRUE(hold.ended());
+  EXPECT_EQ(kill(plan_.init, 0), 0);
+}
+
+TEST_F(LeavingTest, TheyHaveTenMinutes) {
+  plan_.leaves_together = true;
+  observer_.others_come = false;
+  EXPECT_EQ(std::string(Run().message()), "its other ranks could not be saved within 10m00s");
+  EXPECT_EQ(observer_.still_at_most, std::chrono::minutes(10));
+  EXPECT_EQ(kill(plan_.init, 0), 0);
+}
+
+TEST_F(LeavingTest, WhoMayLeaveDoesNotRunOnWhenCriuDies) {
+  const Hold hold(folder_);
+  plan_.hold = hold.folder();
+  plan_.leaves_together = true;
+  criu_.after = absl::UnavailableError("criu ended");
+  EXPECT_TRUE(Run().ok());
+  EXPECT_FALSE(hold.ended());
+}
 
 TEST_F(LeavingTest, IsHeldUntilTheCommitCanBeRecorded) {
   observer_.record = absl::ResourceExhaustedError("disk full");
@@ -546,6 +580,13 @@ TEST_F(LeavingPacketsTest, AreNeverLetInToOneThatLeaves) {
 TEST_F(LeavingPacketsTest, AreLetInIfTheImageCannotCountAfterAll) {
   plan_.commit_patience = std::chrono::milliseconds(1);
   observer_.record = absl::ResourceExhaustedError("disk full");
+  EXPECT_FALSE(Run().ok());
+  EXPECT_EQ(Steps().back(), "let in");
+}
+
+TEST_F(LeavingPacketsTest, OrThoseOfOthersDoNotCount) {
+  plan_.leaves_together = true;
+  observer_.others = absl::AbortedError("called off");
   EXPECT_FALSE(Run().ok());
   EXPECT_EQ(Steps().back(), "let in");
 }

@@ -29,6 +29,8 @@ v1::DumpBarrier ToProto(DumpBarrier barrier) {
       return v1::BARRIER_HOLD;
     case DumpBarrier::kRunOn:
       return v1::BARRIER_RUN_ON;
+    case DumpBarrier::kLeave:
+      return v1::BARRIER_LEAVE;
   }
   return v1::BARRIER_NONE;
 }
@@ -223,7 +225,10 @@ bool HostedTask::CanForget() {
 bool HostedTask::ImageIsVisible() {
   const agent::DumpRecord dump = Record().dump();
   const auto store = host_.Store(dump.tier());
-  return dump.committing() && store.ok() && (*store)->Read({CheckpointId(dump.checkpoint()), id_.rank}).ok();
+  if (!dump.committing() || !store.ok()) return false;
+  const auto image = (*store)->Read({CheckpointId(dump.checkpoint()), id_.rank});
+  // One of an earlier try may be there under the same name.
+  return image.ok() && (dump.image_digest().empty() || image->digest == dump.image_digest());
 }
 
 // ---- The dump of any task. ----
@@ -323,8 +328,9 @@ absl::StatusOr<bool> HostedTask::Dumper::Await(const std::function<bool()>& done
                                                const StillHeld& held) {
   const auto begun = Steady::now();
   for (;;) {
-    SIDING_RETURN_IF_ERROR(held());
+    // Peers may act by what was decided: who has let go of it meanwhile comes later.
     if (done()) return true;
+    SIDING_RETURN_IF_ERROR(held());
     if (absl::Status stop = Stop(); !stop.ok()) return stop;
     if (std::chrono::duration_cast<Duration>(Steady::now() - begun) >= most) return false;
     // Also looks at the clock and at CRIU, which are not this condition's.

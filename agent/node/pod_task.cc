@@ -339,7 +339,7 @@ void PodTask::DoDump(const v1::ToAgent& command) {
     plan.container = container;
     plan.criu = host_.CriuFor(0, 0);
     plan.work_folder = folder_;
-    plan.commit_patience = CommitPatience(Record().spec().nodes(), !leaves);
+    plan.commit_patience = CommitPatience(Record().spec().nodes() > 1, !leaves);
     plan.metadata[kMetadataIncarnation] = std::to_string(id_.incarnation);
     plan.metadata[kMetadataNode] = host_.options.node;
     plan.metadata[kMetadataContainer] = Record().pod().container();

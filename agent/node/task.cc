@@ -250,7 +250,7 @@ void Task::RemoveTraces() {
     MutexLock lock(mutex_);
     // Only after an end of the job's own: after any other it may continue from a checkpoint, here or
     // elsewhere.
-    over = record_.report().phase() == v1::EXITED && record_.report().own_end();
+    over = record_.report().phase() == v1::EXITED && record_.report().own_end() && !record_.was_to_leave();
     uid = record_.spec().uid();
   }
   RemoveRestoreFolders();

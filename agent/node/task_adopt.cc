@@ -75,7 +75,8 @@ void Task::DoAdopt() {
                               : WaitEnded(kUntracedPatience))
       return;
   }
-  // It lives on, so no image of it that counts lacks what comes in now.
+  // It lives on: what comes in now is in its next image. Where one of it counts already, its peers stand
+  // still.
   if (criu_gone.ok()) LetGo();
   // Frozen or about to be, and nothing says how far that went: what is observed counts.
   const bool is_frozen = frozen && phase == v1::SUSPENDED && freezer().IsFrozen(outside_, init);

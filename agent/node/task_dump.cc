@@ -66,6 +66,7 @@ void Task::DoDump(v1::ToAgent command) {
         plan.keep_running && (together || spec.nodes() == 1) && !UsesGpus() && !record.dump().was_frozen();
     plan.together = plan.finish_behind && together;
     plan.holds_together = plan.packets != nullptr && together;
+    plan.leaves_together = command.dump().leaves_together();
     const bool on_its_tier = record.base().tier() == command.dump().tier();
     if (on_its_tier && !record.base().checkpoint().empty())
       plan.base = ImageKey{CheckpointId(record.base().checkpoint()), id_.rank};
@@ -75,7 +76,7 @@ void Task::DoDump(v1::ToAgent command) {
     // A rehearsal needs the whole image, while the task is frozen.
     if (others_follow && !IsToBeRehearsed(record, command.dump())) plan.tracking = &tracking_;
     if (const auto local = host_.Store(v1::LOCAL); local.ok()) plan.near_store = *local;
-    plan.commit_patience = CommitPatience(spec.nodes(), plan.keep_running);
+    plan.commit_patience = CommitPatience(spec.nodes() > 1 && !plan.leaves_together, plan.keep_running);
     plan.user = host_.UserFor(spec);
     if (!spec.command_checksum().empty()) plan.metadata[kMetadataCommand] = spec.command_checksum();
     if (!record.begun_in().empty()) plan.metadata[kMetadataCluster] = record.begun_in();

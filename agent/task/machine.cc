@@ -137,13 +137,15 @@ TaskActions TaskMachine::Take(const v1::ToAgent& order, Time now) {
   return actions.empty() ? Only(TaskAction::kSend) : actions;
 }
 
-// The first decision counts: after a commit has begun there is no way back.
+// The first decision counts: after a commit has begun there is no way back, but for one that waits until the
+// images of its other ranks count, too.
 TaskActions TaskMachine::Decide(const v1::ToAgent& order) {
   const bool commit = order.has_commit();
   const bool undoable = work_ == TaskWork::kDump || work_ == TaskWork::kSuspend;
   const bool meant = commit ? order.op() == current_.op() : order.op() >= current_.op();
-  if (!undoable || !meant || decision_ != Decision::kNone ||
-      !Move(commit ? E::kCommit : E::kAbort, record_.report().op()))
+  const bool waits = record_.report().barrier() == v1::BARRIER_LEAVE && may_pass_ < v1::BARRIER_LEAVE;
+  const bool open = decision_ == Decision::kNone || (decision_ == Decision::kCommit && !commit && waits);
+  if (!undoable || !meant || !open || !Move(commit ? E::kCommit : E::kAbort, record_.report().op()))
     return Only(TaskAction::kSend);
   decision_ = commit ? Decision::kCommit : Decision::kAbort;
   return Only(TaskAction::kWake);
@@ -326,7 +328,10 @@ TaskActions TaskMachine::On(const task::Captured&) {
 }
 
 TaskActions TaskMachine::On(const task::AtBarrier& seen) {
-  if (phase() != v1::DUMPING || !current_.dump().together()) return {};
+  const bool meets = seen.barrier == v1::BARRIER_LEAVE
+                         ? phase() == v1::PREPARED && current_.dump().leaves_together()
+                         : phase() == v1::DUMPING && current_.dump().together();
+  if (!meets) return {};
   record_.mutable_report()->set_barrier(seen.barrier);
   return Only(TaskAction::kSend);
 }
@@ -368,8 +373,12 @@ TaskActions TaskMachine::On(const task::Committed&) {
   if (!record_.dump().committing()) return {};
   record_.mutable_report()->set_committed_op(current_.op());
   record_.set_done_op(current_.op());
-  record_.mutable_base()->set_checkpoint(record_.dump().checkpoint());
-  record_.mutable_base()->set_tier(record_.dump().tier());
+  record_.set_committed_digest(record_.report().image_digest());
+  record_.set_was_to_leave(!record_.dump().keep_running());
+  if (record_.dump().keep_running()) {
+    record_.mutable_base()->set_checkpoint(record_.dump().checkpoint());
+    record_.mutable_base()->set_tier(record_.dump().tier());
+  }
   return Only(TaskAction::kRecord);
 }
 
@@ -452,6 +461,8 @@ TaskActions TaskMachine::On(const task::Ended& seen) {
   const v1::TaskPhase end = ReportEnding(record_, seen.exit, [&] { return seen.image_visible; });
   if (!Move(EventOf(end))) Move(E::kVanished);
   v1::TaskReport& report = *record_.mutable_report();
+  // It may have been dumped again, and that image does not count.
+  if (phase() != v1::CHECKPOINTED) report.set_image_digest(record_.committed_digest());
   if (phase() == v1::EXITED && report.own_end()) {
     if (seen.used_all_memory) report.set_out_of_memory(record_.fence_memory());
     report.set_killed_for_memory(seen.killed_for_memory);

@@ -111,7 +111,7 @@ struct SuspendEnded {
 struct ResumeEnded {
   std::string error;
 };
-struct Captured {};  // it is about to come to the last barrier
+struct Captured {};  // it is about to come to the last barrier before it runs on
 struct AtBarrier {   // and waits there
   v1::DumpBarrier barrier;
 };

@@ -295,6 +295,97 @@ TEST_F(DumpedTogetherTest, ANewAgentIsAtNone) {
   EXPECT_EQ(next.record().report().barrier(), v1::BARRIER_NONE);
 }
 
+// It is one of several, and its image counts.
+class LeavingTogetherTest : public TaskMachineTest {
+ protected:
+  LeavingTogetherTest() {
+    Run();
+    v1::ToAgent dump = Dump(2);
+    dump.mutable_dump()->set_leaves_together(true);
+    Take(dump);
+    See(task::Prepared{100, 60, "digest"});
+    Take(Commit(2));
+    See(task::Committing{});
+    See(task::Committed{});
+  }
+};
+
+TEST_F(LeavingTogetherTest, ThatItWaitsIsReported) {
+  EXPECT_THAT(Kinds(See(task::AtBarrier{v1::BARRIER_LEAVE})), ElementsAre(A::kSend));
+  EXPECT_EQ(report().barrier(), v1::BARRIER_LEAVE);
+  EXPECT_EQ(phase(), v1::PREPARED);
+  EXPECT_EQ(report().committed_op(), 2);
+}
+
+TEST_F(LeavingTogetherTest, ItMayBeLetGo) {
+  See(task::AtBarrier{v1::BARRIER_LEAVE});
+  EXPECT_THAT(Kinds(Take(Pass(2, v1::BARRIER_LEAVE))), ElementsAre(A::kWake));
+  EXPECT_EQ(machine_.may_pass(), v1::BARRIER_LEAVE);
+}
+
+TEST_F(LeavingTogetherTest, OrCalledOff) {
+  See(task::AtBarrier{v1::BARRIER_LEAVE});
+  EXPECT_THAT(Kinds(Take(Abort(2))), ElementsAre(A::kWake));
+  EXPECT_EQ(machine_.decision(), TaskMachine::Decision::kAbort);
+  See(task::DumpEnded{false, false, "called off"});
+  EXPECT_EQ(phase(), v1::RUNNING);
+  EXPECT_EQ(report().barrier(), v1::BARRIER_NONE);
+  EXPECT_FALSE(machine_.record().dump().committing()) << "killed now, it is not in its image";
+}
+
+TEST_F(LeavingTogetherTest, ButNotOnceItMayLeave) {
+  See(task::AtBarrier{v1::BARRIER_LEAVE});
+  Take(Pass(2, v1::BARRIER_LEAVE));
+  EXPECT_THAT(Kinds(Take(Abort(2))), ElementsAre(A::kSend));
+  EXPECT_EQ(machine_.decision(), TaskMachine::Decision::kCommit);
+}
+
+TEST_F(LeavingTogetherTest, NorBeforeItsImageCounts) {
+  EXPECT_THAT(Kinds(Take(Abort(2))), ElementsAre(A::kSend));
+  EXPECT_EQ(machine_.decision(), TaskMachine::Decision::kCommit);
+}
+
+TEST_F(LeavingTogetherTest, AnotherImageThatDoesNotCountIsNotTakenForTheOneThatDoes) {
+  See(task::AtBarrier{v1::BARRIER_LEAVE});
+  Take(Abort(2));
+  See(task::DumpEnded{false, false, "called off"});
+  See(task::WorkDone{});
+  Take(Dump(3));
+  See(task::Prepared{100, 60, "another"});
+  See(task::ShimEnded{});
+  agent::ShimExit exit;
+  exit.set_signal(SIGKILL);
+  See(task::DumpEnded{false, false, "the task has ended"});
+  See(task::WorkDone{});
+  See(task::Ended{.exit = &exit, .image_visible = false});
+  EXPECT_EQ(phase(), v1::EXITED);
+  EXPECT_EQ(report().committed_op(), 2);
+  EXPECT_EQ(report().image_digest(), "digest");
+}
+
+TEST_F(LeavingTogetherTest, KilledWhileItWaitsItIsInItsImage) {
+  See(task::AtBarrier{v1::BARRIER_LEAVE});
+  See(task::ShimEnded{});
+  agent::ShimExit exit;
+  exit.set_signal(SIGKILL);
+  See(task::DumpEnded{false, false, "the task has ended"});
+  See(task::WorkDone{});
+  See(task::Ended{.exit = &exit, .image_visible = true});
+  EXPECT_EQ(phase(), v1::CHECKPOINTED);
+  EXPECT_EQ(report().image_digest(), "digest");
+}
+
+TEST_F(LeavingTogetherTest, ByANewAgentItIsDumpedAgain) {
+  See(task::AtBarrier{v1::BARRIER_LEAVE});
+  Restart();
+  See(task::AdoptEnded{false, ""});
+  See(task::WorkDone{});
+  EXPECT_EQ(phase(), v1::RUNNING);
+  EXPECT_EQ(report().failed_op(), 2);
+  Take(Dump(3));
+  EXPECT_EQ(phase(), v1::DUMPING);
+}
+
 class FinishedBehindTest : public TaskMachineTest {
  protected:
   FinishedBehindTest() {

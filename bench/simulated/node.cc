@@ -106,10 +106,12 @@ void SimulatedNode::Obey(Task& task, const v1::ToAgent& command, Time now) {
     case v1::ToAgent::kCommit:
       if (phase != v1::PREPARED || command.op() != task.report.op()) break;
       task.report.set_committed_op(command.op());
+      task.next = v1::BARRIER_LEAVE;
       Begin(task, phase, timing.freeze,
-            !task.keep_running ? v1::CHECKPOINTED
-            : task.frozen      ? v1::SUSPENDED
-                               : v1::RUNNING,
+            task.leaves_together ? v1::PREPARED
+            : !task.keep_running ? v1::CHECKPOINTED
+            : task.frozen        ? v1::SUSPENDED
+                                 : v1::RUNNING,
             now);
       break;
     case v1::ToAgent::kAbort:
@@ -117,7 +119,7 @@ void SimulatedNode::Obey(Task& task, const v1::ToAgent& command, Time now) {
         Begin(task, phase, Duration(0), task.frozen ? v1::SUSPENDED : v1::RUNNING, now);
       break;
     case v1::ToAgent::kPassBarrier:
-      if (phase == v1::DUMPING && task.report.barrier() == command.pass_barrier().barrier()) Pass(task, now);
+      if (task.report.barrier() == command.pass_barrier().barrier()) Pass(task, now);
       break;
     case v1::ToAgent::kJoinNetwork:
       task.report.set_joined(command.join_network().refused().empty());
@@ -151,6 +153,8 @@ void SimulatedNode::Start(Task& task, const v1::JobSpec& spec, v1::TaskPhase pha
 void SimulatedNode::Dump(Task& task, const v1::ToAgent& command, Time now) {
   task.frozen = task.report.phase() == v1::SUSPENDED;
   task.keep_running = command.dump().keep_running();
+  task.leaves_together = command.dump().leaves_together();
+  task.next = v1::BARRIER_NONE;
   task.report.set_op(command.op());
   task.report.set_checkpoint(command.dump().checkpoint());
   task.report.set_image_bytes(options_.task_memory);
@@ -169,6 +173,7 @@ void SimulatedNode::ComeTo(Task& task, v1::DumpBarrier barrier, Duration takes, 
 // What comes after the barrier at which it is.
 void SimulatedNode::Pass(Task& task, Time now) {
   const v1::DumpBarrier at = task.report.barrier();
+  if (at == v1::BARRIER_LEAVE) return Begin(task, v1::PREPARED, Duration(0), v1::CHECKPOINTED, now);
   if (at == v1::BARRIER_STOP && task.keeps_connections)
     return ComeTo(task, v1::BARRIER_HOLD, options_.timing.freeze, now);
   if (at != v1::BARRIER_RUN_ON && task.keep_running) return ComeTo(task, v1::BARRIER_RUN_ON, Copying(), now);
@@ -194,7 +199,7 @@ void SimulatedNode::Finish(Task& task, Time now) {
     task.report.clear_op();
     task.report.clear_runs_on();
   }
-  if (task.then == v1::DUMPING)
+  if (task.then == v1::DUMPING || (task.then == v1::PREPARED && task.next == v1::BARRIER_LEAVE))
     task.report.set_barrier(task.next);
   else
     task.report.clear_barrier();

@@ -59,8 +59,9 @@ class SimulatedNode {
     std::optional<Time> told;   // when its progress was last reported
     bool frozen = false;        // as it was before the dump
     bool keep_running = false;  // after the dump
+    bool leaves_together = false;
     bool keeps_connections = false;
-    v1::DumpBarrier next{};  // that it comes to, if it is to be DUMPING
+    v1::DumpBarrier next{};  // that it comes to, if it is to be DUMPING, or PREPARED again
   };
 
   void Begin(Task& task, v1::TaskPhase phase, Duration takes, v1::TaskPhase then, Time now);

@@ -135,6 +135,19 @@ TEST_F(SimulatedNodeTest, OneWhoseConnectionsAreKeptWaitsForTheHoldAsWell) {
   EXPECT_EQ(TellOfBarrier(Pass(100, v1::BARRIER_HOLD)), v1::BARRIER_RUN_ON);
 }
 
+TEST_F(SimulatedNodeTest, OneThatLeavesWithOthersWaitsForThem) {
+  Run();
+  v1::ToAgent dump = Dump(100);
+  dump.mutable_dump()->set_leaves_together(true);
+  Tell(dump);
+  After(4s);
+  Tell(Commit(100));
+  EXPECT_EQ(After(50ms), v1::PREPARED);
+  EXPECT_EQ(node_.NextDue(), std::nullopt);
+  EXPECT_EQ(TellOfBarrier(Pass(100, v1::BARRIER_STOP)), v1::BARRIER_LEAVE) << "another one is meant";
+  EXPECT_EQ(Tell(Pass(100, v1::BARRIER_LEAVE)), v1::CHECKPOINTED);
+}
+
 TEST_F(SimulatedNodeTest, ARestoredRankRunsWhenAllAreJoined) {
   v1::ToAgent restore = Order(1);
   restore.mutable_restore()->mutable_spec()->set_keep_connections(true);

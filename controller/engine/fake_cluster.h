@@ -144,11 +144,27 @@ class FakeCluster final : public AgentLink {
   void Exit(JobId job, int rank, int code, int killed_for_memory = 0) {
     for (auto& [key, report] : tasks_) {
       if (key.second.job != job || key.second.rank != rank) continue;
-      if (report.phase() != v1::RUNNING && !report.runs_on()) continue;
+      // A dump that has died may have let it run on.
+      const bool runs =
+          report.phase() == v1::RUNNING || report.runs_on() || report.barrier() == v1::BARRIER_LEAVE;
+      if (!runs) continue;
+      report.clear_barrier();
       report.set_phase(v1::EXITED);
       report.set_exit_code(code);
       report.set_own_end(true);
       report.set_killed_for_memory(killed_for_memory);
+      Report(key.first, report);
+    }
+  }
+
+  // A dump of it has died, and it runs on.
+  void RunOn(const std::string& name) {
+    for (auto& [key, report] : tasks_) {
+      if (key.first != NodeId(name) || report.barrier() != v1::BARRIER_LEAVE) continue;
+      report.set_phase(v1::RUNNING);
+      report.set_failed_op(report.op());
+      report.clear_op();
+      report.clear_barrier();
       Report(key.first, report);
     }
   }
@@ -208,10 +224,12 @@ class FakeCluster final : public AgentLink {
     }
   }
 
-  // Its processes are gone and nobody saw how.
-  void Vanish(JobId job) {
+  // Its processes are gone and nobody saw how; those of one rank, or of all.
+  void Vanish(JobId job, int rank = -1) {
     for (auto& [key, report] : tasks_) {
-      if (key.second.job != job || report.phase() != v1::RUNNING) continue;
+      const bool runs = report.phase() == v1::RUNNING || report.barrier() == v1::BARRIER_LEAVE;
+      if (key.second.job != job || !runs || (rank >= 0 && key.second.rank != rank)) continue;
+      report.clear_barrier();
       report.set_phase(v1::LOST);
       Report(key.first, report);
     }
@@ -232,11 +250,12 @@ class FakeCluster final : public AgentLink {
   }
 
   // Tasks of it that run, wherever and since whenever.
-  int Running(JobId job) const {
+  int In(JobId job, v1::TaskPhase phase) const {
     return static_cast<int>(std::count_if(tasks_.begin(), tasks_.end(), [&](const auto& task) {
-      return task.first.second.job == job && task.second.phase() == v1::RUNNING;
+      return task.first.second.job == job && task.second.phase() == phase;
     }));
   }
+  int Running(JobId job) const { return In(job, v1::RUNNING); }
 
   std::map<std::string, std::vector<v1::TaskReport>>
       others;                                   // that a node also has when it dials; no order is for them
@@ -250,6 +269,7 @@ class FakeCluster final : public AgentLink {
   std::set<std::string> fail_dump;              // nodes on which a dump fails
   std::set<std::string> fail_shared;            // nodes on which no image can be written to the shared tier
   std::set<std::string> fail_commit;  // nodes that cannot record that an image counts; they undo the dump
+  std::set<std::string> slow_leave;   // nodes whose ranks do not leave, though they may
   std::set<std::string> slow_commit;  // nodes that cannot either, and hold the task until they can
   std::set<std::string> fail_delete;  // nodes on which no image can be deleted
   std::map<std::string, absl::StatusCode> copies;  // nodes that copy images, and what comes of it
@@ -368,6 +388,10 @@ class FakeCluster final : public AgentLink {
       report.set_op(command.op());
       report.set_barrier(barrier);
     };
+    const auto wait_to_leave = [&] {
+      report.set_op(command.op());
+      report.set_barrier(v1::BARRIER_LEAVE);
+    };
     const auto prepare = [&] {
       report.set_phase(v1::PREPARED);
       report.set_op(command.op());
@@ -460,12 +484,19 @@ class FakeCluster final : public AgentLink {
         } else {
           report.set_checkpoint(command.dump().checkpoint());
           keep_running_[{node, id}] = command.dump().keep_running();
+          leaves_together_[{node, id}] =
+              command.dump().leaves_together() && !no_barriers.contains(node.value());
           const bool waits = command.dump().together() && !no_barriers.contains(node.value());
           waits ? stop_at(v1::BARRIER_STOP) : prepare();
         }
         break;
       case v1::ToAgent::kPassBarrier:
-        if (command.pass_barrier().barrier() == v1::BARRIER_RUN_ON) {
+        if (command.pass_barrier().barrier() == v1::BARRIER_LEAVE) {
+          if (slow_leave.contains(node.value()))
+            wait_to_leave();
+          else
+            report.set_phase(v1::CHECKPOINTED);
+        } else if (command.pass_barrier().barrier() == v1::BARRIER_RUN_ON) {
           report.set_runs_on(true);
           slow_behind.contains(node.value()) ? stop_at(v1::BARRIER_RUN_ON) : prepare();
         } else if (fail_capture.contains(node.value())) {
@@ -485,10 +516,17 @@ class FakeCluster final : public AgentLink {
         }
         report.set_committed_op(command.op());
         digests_[{report.checkpoint(), id.rank}] = report.image_digest();
+        if (leaves_together_[{node, id}]) {
+          wait_to_leave();
+          break;
+        }
         report.set_phase(keep_running_[{node, id}] ? v1::RUNNING : v1::CHECKPOINTED);
         break;
       case v1::ToAgent::kAbort:
-        if (report.phase() != v1::LAUNCHING) report.set_phase(whole());
+        if (report.phase() == v1::PREPARED && leaves_together_[{node, id}])
+          fail("the checkpoint was called off");
+        else if (report.phase() != v1::LAUNCHING)
+          report.set_phase(whole());
         break;
       case v1::ToAgent::kResume:
         if (slow_resume.contains(node.value())) return;
@@ -574,6 +612,7 @@ class FakeCluster final : public AgentLink {
   std::set<NodeId> connected_;
   std::map<Key, v1::TaskReport> tasks_;
   std::map<Key, bool> keep_running_;
+  std::map<Key, bool> leaves_together_;
   std::map<std::pair<std::string, int>, std::string> digests_;  // of visible images, by checkpoint and rank
   uint64_t images_made_ = 0;
   int networks_made_ = 0;

@@ -22,7 +22,7 @@ PLAY_OF = {
 # Points that need what a small cluster has not; what tries them.
 ELSEWHERE = {"store.set-aside": "directory_store_test", "kubernetes.request.accepted": "kubernetes_request_test",
              "kubernetes.request.made": "kubernetes_request_test", "agent.dump.rehearse": "agent_node_rehearsal_test",
-             "shim.rehearse": "agent_node_rehearsal_test", "agent.dump.sharing": "increments_test", "agent.dump.compacting": "increments_test", "agent.dump.barrier": "dumped_together_test", "agent.network.held": "gang_test", "agent.network.join": "gang_test",
+             "shim.rehearse": "agent_node_rehearsal_test", "agent.dump.sharing": "increments_test", "agent.dump.compacting": "increments_test", "agent.dump.barrier": "dumped_together_test", "agent.dump.leaving": "slurm_gang_fault_test", "agent.network.held": "gang_test", "agent.network.join": "gang_test",
              "agent.network.joined": "gang_test", "shim.network": "gang_test",
              "agent.dump.round": "increments_test", "agent.dump.precopied": "increments_test", "agent.dump.captured": "increments_test", "agent.dump.tracked": "increments_test", "agent.restore.united": "increments_test",
              "store.copying": "copied_images_test", "store.copied": "copied_images_test", "agent.copied": "copied_images_test"}

@@ -131,8 +131,9 @@ void Task::Conclude() {
   // The shim died before its task: nobody would learn of the task's end, so it ends now.
   if (!folder.exit) host_.machine.KillAll(id_);
   const agent::DumpRecord& dump = record_.dump();
-  const bool visible = host_.lab.store.images.contains(
-      NameImage(dump.tier(), host_.machine.node(), dump.checkpoint(), id_.rank));
+  const auto image =
+      host_.lab.store.images.find(NameImage(dump.tier(), host_.machine.node(), dump.checkpoint(), id_.rank));
+  const bool visible = image != host_.lab.store.images.end() && image->second.digest == dump.image_digest();
   Observe(task::Ended{folder.exit ? &*folder.exit : nullptr, visible});
 }
 

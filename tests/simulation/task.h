@@ -66,12 +66,14 @@ class Task : private TaskSteps {
   // ---- task_dump.cc ----
   void DoDump(const v1::ToAgent& command);
   bool FinishesBehind(const v1::Dump& dump) const;
+  bool Meets(v1::DumpBarrier barrier, const v1::Dump& dump) const;
   void Meet(v1::DumpBarrier barrier, const v1::ToAgent& command, Step then);
   void Seize(const v1::ToAgent& command);
   void WriteImage(const v1::ToAgent& command);
   void LetRun(const v1::ToAgent& command);
   void AwaitDecision(const v1::ToAgent& command);
   void CommitImage(const v1::ToAgent& command);
+  void Leave(const v1::ToAgent& command);
   void EndDump(const v1::ToAgent& command, const std::string& failure, bool tier_problem = false);
   ImageName NameOfImage(const v1::ToAgent& command) const;
 

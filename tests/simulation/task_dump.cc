@@ -11,6 +11,7 @@ namespace {
 // After the decision to stop, CRIU has so long to come to its next question.
 constexpr Duration kUndoPatience = 5s;
 constexpr Duration kProgress = 1s;
+constexpr Duration kMostStillSaved = 10min;
 
 }  // namespace
 
@@ -36,17 +37,25 @@ bool Task::FinishesBehind(const v1::Dump& dump) const {
          !record_.dump().was_frozen();
 }
 
+bool Task::Meets(v1::DumpBarrier barrier, const v1::Dump& dump) const {
+  if (barrier == v1::BARRIER_LEAVE) return !dump.keep_running() && dump.leaves_together();
+  const bool meets = barrier == v1::BARRIER_HOLD ? record_.report().has_endpoint() : FinishesBehind(dump);
+  return meets && dump.together();
+}
+
 void Task::Meet(v1::DumpBarrier barrier, const v1::ToAgent& command, Step then) {
-  const bool meets =
-      barrier == v1::BARRIER_HOLD ? record_.report().has_endpoint() : FinishesBehind(command.dump());
-  if (!meets || !command.dump().together()) return then();
+  if (!Meets(barrier, command.dump())) return then();
   if (barrier == v1::BARRIER_RUN_ON) Observe(task::Captured{});
   Observe(task::AtBarrier{barrier});
   const auto may_pass = [this, barrier] { return machine_.may_pass() >= barrier; };
+  const bool is_saved = barrier == v1::BARRIER_LEAVE;
   Wait(
-      patience_ends_, [this, may_pass] { return may_pass() || !WhyStop().empty(); },
+      is_saved ? In(kMostStillSaved) : patience_ends_,
+      [this, may_pass] { return may_pass() || !WhyStop().empty(); },
       [this, command, may_pass, then = std::move(then)] {
-        may_pass() ? then() : EndDump(command, WhyStop());
+        if (may_pass()) return then();
+        const std::string why = WhyStop();
+        EndDump(command, why.empty() ? "its other ranks could not be saved" : why);
       });
 }
 
@@ -142,19 +151,21 @@ void Task::CommitImage(const v1::ToAgent& command) {
     lab.on_image(name);
     Pause(0ms, 5ms, [this, command] {
       Observe(task::Committed{});
-      Pause(0ms, 5ms, [this, command] {
-        if (command.dump().keep_running()) return EndDump(command, "");
-        host_.machine.EndDumped(id_);
-        Wait(
-            In(30s), [this] { return machine_.ended(); },
-            [this, command] {
-              if (!machine_.ended())
-                return EndDump(command, "the processes did not end after the checkpoint");
-              Finish();
-            });
-      });
+      Meet(v1::BARRIER_LEAVE, command,
+           [this, command] { Pause(0ms, 5ms, [this, command] { Leave(command); }); });
     });
   });
+}
+
+void Task::Leave(const v1::ToAgent& command) {
+  if (command.dump().keep_running()) return EndDump(command, "");
+  host_.machine.EndDumped(id_);
+  Wait(
+      In(30s), [this] { return machine_.ended(); },
+      [this, command] {
+        if (!machine_.ended()) return EndDump(command, "the processes did not end after the checkpoint");
+        Finish();
+      });
 }
 
 void Task::EndDump(const v1::ToAgent& command, const std::string& failure, bool tier_problem) {

@@ -63,21 +63,25 @@ class ItIsWritten(ItIsBeingStopped):
     phase = "agent.dump.frozen"
 
 
-class TheControllerHasBeenTold(AnAgentDies):
-    """What makes way may lose what it has done since its last checkpoint: docs/user/gangs.md, "Under Slurm"."""
-
+class TheControllerHasBeenTold(ItIsBeingStopped):
     phase = "agent.dump.prepared"
 
-    def test_it_runs_on(self):
-        self.checkpoint()
 
-
-class ItIsToCount(TheControllerHasBeenTold):
+class ItIsToCount(ItIsBeingStopped):
     phase = "agent.dump.decided"
 
 
-class ItCounts(TheControllerHasBeenTold):
+class ItCounts(ItIsBeingStopped):
     phase = "agent.dump.committed"
+
+
+class TheOthersEnd(AnAgentDies):
+    """Slurm ends this one with them, unless it is dumped again before."""
+
+    phase = "agent.dump.leaving"
+
+    def test_it_makes_way(self):
+        self.make_way()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 #include "controller/engine/act/job_orders.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "controller/engine/state/image_copies.h"
@@ -46,7 +47,9 @@ Time DumpAgainAt(const JobRecord& job, int64_t failed_op) {
 void JobOrders::Act(const JobRecord& job) {
   if (!HoldsNodes(job.state) || IsKnownFromQueueOnly(job)) return;
   const int64_t op = OpOf(job);
-  const bool dumps_again = job.state == JobState::kCommitting && !cluster_.CommitOf(job).failed;
+  const auto commit =
+      job.state == JobState::kCommitting ? std::optional(cluster_.CommitOf(job)) : std::nullopt;
+  const bool dumps_again = commit && !commit->failed;
   // What is the same for all ranks is asked once: there may be thousands.
   const bool is_dumped = job.state == JobState::kDumping || dumps_again;
   const bool holds_together = cluster_.HoldsTogether(job);
@@ -74,6 +77,9 @@ void JobOrders::Act(const JobRecord& job) {
       dump.set_keep_running(job.current.keep_running);
       dump.set_others_follow(job.current.others_follow);
       dump.set_together(together);
+      // Once one has left nothing can be undone, and it is for the others to follow.
+      const bool has_left = commit && commit->has_left;
+      dump.set_leaves_together(!job.current.keep_running && job.nodes.size() > 1 && !has_left);
       // Once the image counts, a rank that has to be dumped again is not made to wait.
       const bool is_told = holds_together && seen.report.failed_op() >= op;  // its peers stand still
       if (job.state == JobState::kDumping && !is_told) dump.set_notice_us(job.current.notice.count());
@@ -134,12 +140,19 @@ void JobOrders::Act(const JobRecord& job) {
       case JobState::kCommitting:
         if (phase == v1::PREPARED) {
           if (seen.report.op() != 0) command.set_op(seen.report.op());
-          command.mutable_commit();
+          const bool waits = seen.report.barrier() == v1::BARRIER_LEAVE;
+          if (waits && commit->may_leave) {
+            command.mutable_pass_barrier()->set_barrier(v1::BARRIER_LEAVE);
+          } else if (waits && commit->failed) {
+            command.mutable_abort();
+          } else {
+            send = !waits;
+            command.mutable_commit();
+          }
         } else {
-          // Its agent went away between the dump and the commit, or could not record it: this rank is dumped
+          // Its agent went away before it had left, or could not record the commit: this rank is dumped
           // again.
-          const bool whole = phase == v1::RUNNING || phase == v1::SUSPENDED;
-          send = dumps_again && whole && !HasCommitted(job, seen.report) &&
+          send = dumps_again && IsToBeDumpedAgain(job, seen.report) &&
                  clock_.Now() >= DumpAgainAt(job, seen.report.failed_op());
           dump(std::max(op, seen.report.failed_op()) + 1);
         }

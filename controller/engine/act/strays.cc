@@ -39,6 +39,7 @@ void Strays::EndStrays() {
         continue;
       }
       const JobRecord& job = found->second;
+      CallOffForgotten(node, job, id, task.report);
       if (cluster_.IsWanted(job, node, id)) continue;
       if (IsLeftAlone(job, task)) continue;
       if (IsLive(task.report.phase())) {
@@ -119,6 +120,22 @@ void Strays::EndPendingStarts() {
       if (job != state_.jobs.end()) EndStray(node, id, OpOf(job->second) + kOpsPerOrder - 1);
     }
   }
+}
+
+// Of a cluster manager's job more tasks may live than those that stand for it now. One that was being dumped
+// when they did hears of nothing any more, and would wait for its peers.
+void Strays::CallOffForgotten(const NodeId& node, const JobRecord& job, const TaskId& id,
+                              const v1::TaskReport& report) {
+  // What leaves has nobody to wait for: its manager removes it.
+  const bool waits = report.phase() == v1::DUMPING || (report.phase() == v1::PREPARED && !report.leaves());
+  const bool is_heard_of = HoldsNodes(job.state) && cluster_.IsPlacedOn(node, id);
+  if (!waits || report.op() == 0 || is_heard_of || OwnershipOf(job.spec).siding_starts ||
+      startup_.IsCatchingUp(clock_.Now()))
+    return;
+  v1::ToAgent command;
+  command.set_op(report.op());
+  command.mutable_abort();
+  orders_.Send(node, id, std::move(command));
 }
 
 void Strays::EndStray(const NodeId& node, const TaskId& task, int64_t op) {

@@ -45,6 +45,8 @@ class Strays {
 
  private:
   void TellOfUnknown(const NodeId& node, const std::map<TaskId, ObservedTask>& tasks);
+  void CallOffForgotten(const NodeId& node, const JobRecord& job, const TaskId& id,
+                        const v1::TaskReport& report);
   void EndStray(const NodeId& node, const TaskId& task, int64_t op);
   bool IsLeftAlone(const JobRecord& job, const ObservedTask& task) const;
 

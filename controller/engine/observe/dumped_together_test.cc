@@ -71,17 +71,6 @@ TEST_F(DumpedTogetherTest, AJobOfOneRankMeetsNobody) {
   EXPECT_EQ(Images(), 1u);
 }
 
-TEST_F(DumpedTogetherTest, NorDoRanksThatLeave) {
-  StartController();
-  AddNodes({"a", "b"});
-  job_ = Submit(Batch(2));
-  Settle();
-  ASSERT_TRUE(engine_->Vacate(kRoot, job_, Tier::kShared).ok());
-  Settle();
-  EXPECT_EQ(Passed(), 0);
-  EXPECT_FALSE(cluster_.Last(v1::ToAgent::kDump).dump().together());
-}
-
 TEST_F(DumpedTogetherTest, AnAgentThatKnowsNoBarriersKeepsItsRankStoppedForTheOthers) {
   cluster_.no_barriers = {"b"};
   Begin();
@@ -180,6 +169,140 @@ TEST_F(DumpedTogetherTest, ANewControllerLetsThemPass) {
   Settle(20);
   EXPECT_EQ(Images(), 1u);
   EXPECT_EQ(cluster_.Count(v1::ToAgent::kDump), 2);
+}
+
+// Ranks that leave stand still until all of their images count.
+class LeavingTogetherTest : public DumpedTogetherTest {
+ protected:
+  void Begin() {
+    StartController();
+    AddNodes({"a", "b"});
+    job_ = Submit(Batch(2));
+    Settle();
+    ASSERT_TRUE(engine_->Vacate(kRoot, job_, Tier::kShared).ok());
+    Settle();
+  }
+};
+
+TEST_F(LeavingTogetherTest, EachPassesOneBarrier) {
+  Begin();
+  EXPECT_EQ(Passed(), 2);
+  EXPECT_EQ(cluster_.Last(v1::ToAgent::kPassBarrier).pass_barrier().barrier(), v1::BARRIER_LEAVE);
+  EXPECT_FALSE(cluster_.Last(v1::ToAgent::kDump).dump().together());
+  EXPECT_EQ(Images(), 1u);
+}
+
+TEST_F(LeavingTogetherTest, NoneLeavesBeforeAllCount) {
+  cluster_.slow_commit = {"b"};
+  Begin();
+  EXPECT_EQ(Passed(), 0);
+  EXPECT_EQ(State(job_), JobState::kCommitting);
+  EXPECT_EQ(cluster_.In(job_, v1::PREPARED), 2);
+}
+
+TEST_F(LeavingTogetherTest, OneWhoseAgentDiedIsDumpedAgainWhileTheOthersWait) {
+  cluster_.slow_commit = {"b"};
+  Begin();
+  cluster_.slow_commit = {};
+  cluster_.Restart("b");
+  Settle(20);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kDump), 3);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kRestore), 2);
+}
+
+TEST_F(LeavingTogetherTest, NoneIsLetGoWhileAnAgentIsAway) {
+  cluster_.slow_commit = {"b"};
+  Begin();
+  cluster_.Disconnect("a");
+  cluster_.slow_commit = {};
+  Settle();
+  EXPECT_EQ(Passed(), 0);
+  cluster_.Connect("a");
+  Settle(20);
+  EXPECT_EQ(Images(), 1u);
+}
+
+TEST_F(LeavingTogetherTest, IfOneCannotCountAllRunOn) {
+  cluster_.fail_commit = {"b"};
+  Begin();
+  Settle(60);
+  EXPECT_EQ(Passed(), 0);
+  EXPECT_EQ(cluster_.Running(job_), 2);
+  EXPECT_EQ(Images(), 0u);
+  EXPECT_EQ(Job(job_).preemptions, 0);
+}
+
+TEST_F(LeavingTogetherTest, OneThatRanOnAndEndedIsAsItsImageSays) {
+  cluster_.slow_leave = {"b"};
+  Begin();
+  ASSERT_EQ(cluster_.In(job_, v1::PREPARED), 1);
+  cluster_.Exit(job_, 1, 143);
+  Settle();
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kRestore), 2);
+}
+
+TEST_F(LeavingTogetherTest, SoIsOneWhoseEndNobodySaw) {
+  cluster_.slow_leave = {"b"};
+  Begin();
+  cluster_.Vanish(job_, 1);
+  Settle();
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kRestore), 2);
+  EXPECT_EQ(Job(job_).restarts, 0);
+}
+
+TEST_F(LeavingTogetherTest, AndOneThatEndsWhileTheOthersWait) {
+  cluster_.slow_leave = {"a", "b"};
+  Begin();
+  ASSERT_EQ(cluster_.In(job_, v1::PREPARED), 2);
+  cluster_.Exit(job_, 1, 1);
+  cluster_.slow_leave = {};
+  Settle();
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kRestore), 2);
+  EXPECT_EQ(Job(job_).restarts, 0);
+}
+
+TEST_F(LeavingTogetherTest, ANewControllerHearsOfAllBeforeItJudgesOneThatEnded) {
+  cluster_.slow_leave = {"b"};
+  Begin();
+  cluster_.Disconnect("a");
+  cluster_.Disconnect("b");
+  StartController();
+  cluster_.Exit(job_, 1, 143);
+  cluster_.Connect("b");
+  Settle();
+  EXPECT_EQ(State(job_), JobState::kCommitting);
+  cluster_.Connect("a");
+  Settle(20);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kRestore), 2);
+}
+
+TEST_F(LeavingTogetherTest, TwoThatRanOnHaveMetSince) {
+  cluster_.slow_leave = {"a", "b"};
+  Begin();
+  cluster_.RunOn("a");
+  cluster_.RunOn("b");
+  Settle();
+  EXPECT_EQ(Images(), 0u);
+  EXPECT_EQ(cluster_.Running(job_), 2);
+}
+
+TEST_F(LeavingTogetherTest, WhoFollowsOneThatHasLeftWaitsForNobody) {
+  cluster_.no_barriers = {"a"};
+  cluster_.slow_commit = {"b"};
+  Begin();
+  ASSERT_EQ(cluster_.In(job_, v1::CHECKPOINTED), 1);
+  cluster_.slow_commit = {};
+  cluster_.Restart("b");
+  Settle(20);
+  EXPECT_FALSE(cluster_.Last(v1::ToAgent::kDump).dump().leaves_together());
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kRestore), 2);
+}
+
+TEST_F(LeavingTogetherTest, ThoseOfAnEarlierVersionLeaveAtOnce) {
+  cluster_.no_barriers = {"a", "b"};
+  Begin();
+  EXPECT_EQ(Passed(), 0);
+  EXPECT_EQ(Images(), 1u);
 }
 
 }  // namespace

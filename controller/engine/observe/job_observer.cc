@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -43,6 +44,11 @@ std::string HowItFailed(const v1::TaskReport& report, const std::string& where, 
                         killed == 1 ? " process" : " processes", " of it, as the node had none left");
   if (report.exit_signal() != 0) return absl::StrCat(where, " was ended by signal ", report.exit_signal());
   return absl::StrCat(where, " exited with ", code);
+}
+
+bool IsInImage(const CommitView& commit, int rank) {
+  return std::find(commit.ended_in_image.begin(), commit.ended_in_image.end(), rank) !=
+         commit.ended_in_image.end();
 }
 
 }  // namespace
@@ -194,10 +200,14 @@ bool JobObserver::WasEndedUnheard(const JobRecord& job, const v1::TaskReport& re
 // all of them exited with 0, and failed when one did not. The other ranks are ended then: they would wait for
 // it for ever.
 bool JobObserver::ObserveExits(const JobRecord& job) {
+  std::optional<CommitView> commit;
   for (int rank : cluster_.LiveRanks(job)) {
     const TaskSeen seen = cluster_.Seen(job, rank);
     if (seen.phase() != v1::EXITED) continue;
     if (job.state == JobState::kKilling && !seen.report.own_end()) continue;
+    if (job.state == JobState::kCommitting && !commit) commit = cluster_.CommitOf(job);
+    const bool counts = commit && !job.current.keep_running && HasCommitted(job, seen.report);
+    if (counts && (IsInImage(*commit, rank) || !commit->all_known)) continue;
     if (WasEndedUnheard(job, seen.report)) {
       recovery_.StartOver(job,
                           absl::StrCat(On(job, rank), " was ended for a request before that was withdrawn"));
@@ -212,9 +222,9 @@ bool JobObserver::ObserveExits(const JobRecord& job) {
     if (manager_.ContinuesInQueue(job)) return false;
     const int code = EndCodeOf(seen.report);
     // While it waited to be dumped again it ran alone, and its peers did not answer.
-    if (code != 0 && job.state == JobState::kCommitting && cluster_.CommitOf(job).has_left) {
+    if (code != 0 && commit && commit->are_apart) {
       recovery_.FallBack(job, absl::StrCat(HowItFailed(seen.report, On(job, rank), code),
-                                           " while its peers were in their images already"));
+                                           " while its peers had been saved already"));
       return true;
     }
     recorder_.Record(job.id, RankExited{rank, code});
@@ -245,6 +255,8 @@ bool JobObserver::ObserveLostTasks(const JobRecord& job) {
     const bool lost =
         seen.phase() == v1::LOST || (!seen.known && !expected) || (parked_early && !gone_as_ordered);
     if (!lost) continue;
+    const bool commits = job.state == JobState::kCommitting && !job.current.keep_running;
+    if (commits && HasCommitted(job, seen.report) && IsInImage(cluster_.CommitOf(job), rank)) continue;
     recovery_.FallBack(job, state_.IsLost(job.nodes[rank])
                                 ? absl::StrCat(On(job, rank), " is lost with its node")
                                 : absl::StrCat(On(job, rank), " is gone"));
@@ -446,7 +458,7 @@ bool JobObserver::ObserveCommit(const JobRecord& job) {
   }
   for (int rank : cluster_.LiveRanks(job)) {
     const v1::TaskReport& report = cluster_.Seen(job, rank).report;
-    if (report.failed_op() >= OpOf(job) && !HasCommitted(job, report) && !commit.failed)
+    if (report.failed_op() >= OpOf(job) && IsToBeDumpedAgain(job, report) && !commit.failed)
       NoteFailure(job, rank);
   }
   return false;

@@ -93,6 +93,8 @@ class FullNode : public Mishaps {
     for (const NodeId& node : Job(job).nodes) nodes_.push_back(node.value());
     return job;
   }
+  // As agents of an earlier version have them leave.
+  void LeaveOneByOne() { cluster_.no_barriers = {nodes_.begin(), nodes_.end()}; }
   // It has left, and is back at once, for no other job wants its nodes.
   void ExpectRestored(JobId job) {
     EXPECT_EQ(State(job), JobState::kRunning);
@@ -167,6 +169,7 @@ TEST_F(FullNode, OneThatWasFrozenStaysFrozen) {
 
 TEST_F(FullNode, ARankWhosePeerHasLeftIsDumpedAgainUntilThereIsRoom) {
   const JobId job = Start(2);
+  LeaveOneByOne();
   cluster_.fail_commit = {nodes_[1]};
   ASSERT_TRUE(engine_->Vacate(kAda, job, Tier::kShared).ok());
   Settle(60);
@@ -193,6 +196,7 @@ TEST_F(FullNode, OneThatIsHeldUntilThereIsRoomIsNotDumpedAgain) {
 // Its peer is in an image that is of no use alone.
 TEST_F(FullNode, ARankThatNeverGetsAnImageIsGivenUpAfterMinutes) {
   const JobId job = Start(2);
+  LeaveOneByOne();
   cluster_.fail_commit = {nodes_[1]};
   ASSERT_TRUE(engine_->Vacate(kAda, job, Tier::kShared).ok());
   Settle(400);
@@ -232,6 +236,7 @@ TEST_F(FullNode, AGangThatRunsOnIsNotDumpedOneRankAfterAnother) {
 
 TEST_F(FullNode, ARankThatFailsBecauseItsPeersHaveLeftDoesNotEndItsJob) {
   const JobId job = Start(2);
+  LeaveOneByOne();
   cluster_.fail_commit = {nodes_[1]};
   ASSERT_TRUE(engine_->Vacate(kAda, job, Tier::kShared).ok());
   Settle(60);

@@ -1,6 +1,7 @@
 #include "controller/engine/state/cluster_view.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "controller/engine/state/predicates.h"
@@ -124,24 +125,44 @@ CommitView ClusterView::CommitOf(const JobRecord& job) const {
   const bool stays = job.current.keep_running;
   CommitView view;
   bool behind = false;  // a rank that is whole has no image
+  bool ran_on = false;  // one has, and was to leave
+  int whole_ranks = 0, settled = 0;
   for (int rank : ranks) {
     const TaskSeen seen = Seen(job, rank);
-    const bool whole = seen.phase() == v1::RUNNING || seen.phase() == v1::SUSPENDED;
-    const bool left = seen.phase() == v1::CHECKPOINTED;
-    const bool done = stays ? seen.known && IsLive(seen.phase()) && HasCommitted(job, seen.report) : left;
+    const v1::TaskPhase phase = seen.phase();
+    const bool whole = phase == v1::RUNNING || phase == v1::SUSPENDED;
+    const bool committed = HasCommitted(job, seen.report);
+    const bool left = phase == v1::CHECKPOINTED;
+    const bool waits = phase == v1::PREPARED && seen.report.barrier() == v1::BARRIER_LEAVE;
+    const bool ended = !stays && committed && (phase == v1::EXITED || phase == v1::LOST);
+    const bool done = stays ? seen.known && IsLive(phase) && committed : left || ended;
+    if (ended) view.ended_in_image.push_back(rank);
     view.all_done &= done;
     view.all_whole &= whole;
+    view.all_known &= seen.known;
     view.has_left |= left;
+    view.are_apart |= left || waits;
+    view.may_leave &= left || ended || (waits && committed && IsHeard(job.nodes[rank]));
+    settled += left || ended || (waits && committed);
+    whole_ranks += whole;
     behind |= whole && !done;
+    ran_on |= whole && committed && !stays;
     if (const int64_t failed = seen.report.failed_op() - OpOf(job) + 1; failed > view.attempts) {
       view.attempts = failed;
       view.rank = rank;
       view.why = absl::StrCat(On(job, rank), ": ", seen.report.error());
     }
   }
+  const bool are_in_images = view.has_left || (view.are_apart && settled == std::ssize(ranks));
+  if (!view.ended_in_image.empty() && !are_in_images) {
+    view.ended_in_image.clear();
+    view.all_done = view.may_leave = false;
+  }
   // Ranks that run on are not dumped one after another: their images would be of different moments.
   const bool peers_run_on = stays && (ranks.size() > 1 || DumpsTogether(job)) && behind;
-  view.failed = !view.has_left && (peers_run_on || view.attempts >= kCommitAttempts);
+  const bool ran_on_together = ran_on && whole_ranks > 1;
+  view.failed = !view.has_left && !view.may_leave && view.all_known &&
+                (peers_run_on || ran_on_together || view.attempts >= kCommitAttempts);
   if (view.failed && view.why.empty()) view.why = "the agent of a rank went away before its image counted";
   return view;
 }

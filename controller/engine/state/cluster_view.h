@@ -13,13 +13,19 @@ namespace siding {
 
 // How far the ranks are of a checkpoint that is to count.
 struct CommitView {
-  bool all_done = true;   // each rank has an image that counts, and has left or runs on, as ordered
-  bool all_whole = true;  // each rank is there, and no order is under way
-  bool has_left = false;  // some rank is only in its image
-  bool failed = false;    // it is to be given up as soon as all are whole; no rank is dumped again
-  int64_t attempts = 0;   // of the rank that has failed most often
-  int rank = -1;          // which that is; -1: none has failed
-  std::string why;        // it did so
+  bool all_done = true;    // each rank has an image that counts, and has left or runs on, as ordered
+  bool all_whole = true;   // each rank is there, and no order is under way
+  bool has_left = false;   // some rank is only in its image
+  bool are_apart = false;  // some rank has left or waits to: those that run do so without it
+  bool may_leave = true;   // each rank has an image that counts, and has left or can
+  bool all_known = true;   // of each rank it is known what has become of it
+  // It ran on when its image counted, for its agent had died, and it has ended without its peers, who are in
+  // their images or about to be. Its own is as good as theirs.
+  std::vector<int> ended_in_image;
+  bool failed = false;   // it is to be given up as soon as all are whole; no rank is dumped again
+  int64_t attempts = 0;  // of the rank that has failed most often
+  int rank = -1;         // which that is; -1: none has failed
+  std::string why;       // it did so
 };
 
 class ClusterView {

@@ -224,6 +224,11 @@ bool HasCommitted(const JobRecord& job, const v1::TaskReport& task) {
   return IsOfOrder(job, committed) && !is_later(task.op()) && !is_later(task.failed_op());
 }
 
+bool IsToBeDumpedAgain(const JobRecord& job, const v1::TaskReport& task) {
+  const bool whole = task.phase() == v1::RUNNING || task.phase() == v1::SUSPENDED;
+  return whole && !(job.current.keep_running && HasCommitted(job, task));
+}
+
 bool CannotThaw(const JobRecord& job, const v1::TaskReport& task) {
   return job.state == JobState::kResuming && job.current.event == JobEvent::kOrderResume &&
          task.phase() == v1::SUSPENDED && task.failed_op() - OpOf(job) + 1 >= kFreezeAttempts;

@@ -91,9 +91,11 @@ bool IsOfOrder(const JobRecord& job, int64_t op);
 bool DumpsTogether(const JobRecord& job);
 // Of an order after that by which a cluster manager's task is started.
 bool IsAfterItsStart(const JobRecord& job, int64_t op);
-// The task's image counts that was ordered. After a copy of the journal was put back, that of a dump before
-// may have counted under the same order, which is dumped again.
+// The task's image counts that was ordered, whether or not it ran on since. After a copy of the journal was
+// put back, that of a dump before may have counted under the same order, which is dumped again.
 bool HasCommitted(const JobRecord& job, const v1::TaskReport& task);
+// In kCommitting: it is whole, and either has no image or has run on from it.
+bool IsToBeDumpedAgain(const JobRecord& job, const v1::TaskReport& task);
 // Attempts to freeze or thaw a task, before that is taken for impossible.
 inline constexpr int kFreezeAttempts = 2;
 // Ordered to continue, the task has failed to so often that it is told no more: it is frozen, and stays so.

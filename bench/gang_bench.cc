@@ -87,7 +87,7 @@ class Bench {
     std::printf("%d ranks, medians of %d\n", ranks_, rounds_);
     Print("started and joined", {*started});
     Print("a checkpoint, three barriers", checkpoints);
-    Print("leaves its nodes, one barrier", leavings);
+    Print("leaves its nodes, two barriers", leavings);
     Print("restored and joined", returns);
     return true;
   }

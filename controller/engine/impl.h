@@ -54,6 +54,7 @@
 #include "controller/engine/observe/managed_tasks.h"
 #include "controller/engine/observe/node_faults.h"
 #include "controller/engine/observe/silence.h"
+#include "controller/engine/observe/stragglers.h"
 #include "controller/engine/state/context.h"
 #include "controller/engine/throttle.h"
 
@@ -162,9 +163,10 @@ struct Observers {
         job(c, tasks, decide.recovery, faults),
         copy(c, decide.recovery),
         silence(c, act.verifications),
+        stragglers(c.state, c.cluster),
         expiries(c),
         reports(c, silence, faults, copy, tasks, decide.recovery, act.deletions, act.copies,
-                act.verifications, act.strays, act.orders, act.steps),
+                act.verifications, act.strays, act.orders, act.steps, stragglers),
         queue(c, tasks, decide.admission, decide.planning, decide.requests, decide.watch) {}
 
   ManagedTasks tasks;
@@ -172,6 +174,7 @@ struct Observers {
   JobObserver job;
   CopyRecovery copy;
   Silence silence;
+  Stragglers stragglers;
   Expiries expiries;
   AgentReports reports;
   ManagedQueue queue;

@@ -53,6 +53,7 @@ absl::Status Engine::Impl::Advance() {
       // What Observe() recorded put the job on the list again; it has been looked at already.
       agenda.jobs.erase(id);
       act_.jobs.Act(job->second);
+      observe_.stragglers.Note(job->second);
     }
     if (agenda.schedule && throttle_.Allows(clock_.Now())) {
       Schedule();
@@ -207,6 +208,7 @@ void Engine::Impl::Forget(JobId job) {
   decide_.quota.Forget(job);
   decide_.checkpoints.Forget(job);
   act_.orders.Forget(job);
+  observe_.stragglers.Forget(job);
 }
 
 void Engine::Impl::ReplanRequests() {

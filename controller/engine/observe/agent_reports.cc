@@ -175,13 +175,14 @@ void AgentReports::OnReport(const NodeId& node, const v1::TaskReport& report) {
                     task.report.not_joined() != report.not_joined();
   const bool cannot = kept.cannot_checkpoint() != task.report.cannot_checkpoint() ||
                       kept.gpu_state_lost() != task.report.gpu_state_lost();
+  const bool others_are_behind = news && !cannot && stragglers_.AreBehind(node, task.report, kept);
   task.report = std::move(kept);
   tasks_.Follow(node, task.report);
   steps_.Note(node, task.report);
   copy_.CatchUp(task.report);
   RecordNotes(node, task.report);
   if (!news && !cannot) return;
-  agenda_.jobs.insert(id.job);
+  if (!others_are_behind) agenda_.jobs.insert(id.job);
   // A stray that is gone makes room, and no event says so.
   if (IsGone(report.phase())) agenda_.schedule = true;
   if (!IsLive(report.phase()) || report.phase() == v1::RUNNING) task.progress.reset();

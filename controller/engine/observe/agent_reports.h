@@ -15,6 +15,7 @@
 #include "controller/engine/observe/managed_tasks.h"
 #include "controller/engine/observe/node_faults.h"
 #include "controller/engine/observe/silence.h"
+#include "controller/engine/observe/stragglers.h"
 #include "controller/engine/state/context.h"
 
 namespace siding {
@@ -23,7 +24,8 @@ class AgentReports {
  public:
   AgentReports(const Context& c, Silence& silence, NodeFaults& faults, CopyRecovery& copy,
                ManagedTasks& tasks, Recovery& recovery, Deletions& deletions, CopyOrders& copies,
-               Verifications& verifications, Strays& strays, Orders& orders, StepNetworks& steps)
+               Verifications& verifications, Strays& strays, Orders& orders, StepNetworks& steps,
+               Stragglers& stragglers)
       : state_(c.state),
         observed_(c.observed),
         clock_(c.clock),
@@ -43,7 +45,8 @@ class AgentReports {
         verifications_(verifications),
         strays_(strays),
         orders_(orders),
-        steps_(steps) {}
+        steps_(steps),
+        stragglers_(stragglers) {}
 
   // The hello lists all tasks that are on the node. kFailedPrecondition: it has an agent connected already.
   absl::Status OnConnected(const NodeId& node, const v1::Hello& hello);
@@ -87,6 +90,7 @@ class AgentReports {
   Strays& strays_;
   Orders& orders_;
   StepNetworks& steps_;
+  Stragglers& stragglers_;
 };
 
 }  // namespace siding

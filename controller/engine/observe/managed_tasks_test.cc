@@ -57,6 +57,23 @@ TEST_F(ManagedTaskTest, ItsCheckpointsAreCalledAsItsAgentsExpect) {
   EXPECT_EQ(Job(kJob).checkpoints.back(), CheckpointId("manager-42.1"));
 }
 
+TEST_F(ManagedTaskTest, ARankThatWaitsForOneThatHasEndedRunsOn) {
+  spec_.set_nodes(2);
+  cluster_.StartManaged("a", spec_, kJob.value(), 1, "", 0);
+  cluster_.StartManaged("b", spec_, kJob.value(), 1, "", 1);
+  Settle();
+  cluster_.slow_commit = {"b"};
+  Vacate();
+  ASSERT_EQ(State(kJob), JobState::kCommitting);
+  cluster_.slow_dump = {"b"};
+  cluster_.Restart("b");
+  cluster_.LoseQueue();
+  cluster_.Vanish(kJob, 1);
+  Settle();
+  EXPECT_EQ(cluster_.In(kJob, v1::PREPARED), 0);
+  EXPECT_EQ(cluster_.Running(kJob), 1);
+}
+
 TEST_F(ManagedTaskTest, ItComesBackWhereTheClusterManagerPutsIt) {
   Start("a");
   Vacate();

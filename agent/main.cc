@@ -16,6 +16,7 @@
 #include "common/fault.h"
 #include "common/files.h"
 #include "common/logging.h"
+#include "common/manual/manual.h"
 #include "common/signals.h"
 #include "common/status.h"
 #include "common/tls/credentials.h"
@@ -125,7 +126,7 @@ int Main(int argc, char** argv) {
   std::string scrub_interval = "1d", scrub_rate = "16MiB", encryption_key;
   int slots = static_cast<int>(std::thread::hardware_concurrency()), gpus = -1;
   bool check = false;
-  app.add_option("--node", options.node, "this node's name")->capture_default_str();
+  app.add_option("--node", options.node, "this node's name")->default_str("this machine's");
   app.add_option("--controller", controllers,
                  "the controller's unix socket, or its HOST:PORT; with commas, those that may be active")
       ->delimiter(',')
@@ -134,6 +135,8 @@ int Main(int argc, char** argv) {
   app.add_option("--certificate", tls.certificate,
                  "with HOST:PORT: this node's certificate (sidingctl certs node)");
   app.add_option("--key", tls.key, "with HOST:PORT: the key to it");
+  app.add_option("--revoked", tls.revoked,
+                 "with HOST:PORT: certificates that the authority has taken back: its lists (CRLs)");
   app.add_option("--state-dir", options.state_dir, "tasks and local checkpoints")->capture_default_str();
   app.add_option("--shared-dir", options.shared_dir, "folder that all nodes see, for shared checkpoints");
   app.add_option("--slots", slots, "how many slots jobs may use; default: one per core")
@@ -193,6 +196,7 @@ int Main(int argc, char** argv) {
   bool fault_points = false;
   app.add_flag("--fault-points", fault_points, "list the steps at which tests make it fail, then exit");
   app.set_version_flag("--version", "siding-agent " SIDING_VERSION);
+  AddManual(app, {"siding-agent", 8, SIDING_VERSION, "/usr/share/doc/siding/admin/nodes.md"});
   CLI11_PARSE(app, argc, argv);
 
   const auto fail = [](const absl::Status& status) {

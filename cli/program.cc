@@ -17,6 +17,7 @@
 #include "common/expiry.h"
 #include "common/files.h"
 #include "common/logging.h"
+#include "common/manual/manual.h"
 #include "common/tls/certificates.h"
 #include "common/utf8.h"
 
@@ -42,6 +43,9 @@ void AddConnection(CLI::App& app, Connection& connection) {
   app.add_option("--certificate", connection.tls.certificate, with + "your certificate")
       ->envname("SIDING_CERTIFICATE");
   app.add_option("--key", connection.tls.key, with + "the key to it")->envname("SIDING_KEY");
+  app.add_option("--revoked", connection.tls.revoked,
+                 with + "certificates that the authority has taken back: its lists (CRLs)")
+      ->envname("SIDING_REVOKED");
   app.add_flag("--munge", connection.munge, with + "authenticate with MUNGE instead")
       ->envname("SIDING_MUNGE");
   app.add_option("--munge-socket", connection.munge_socket, "munged's socket; default: MUNGE's own")
@@ -181,6 +185,7 @@ int Run(int argc, const char* const* argv) {
   AddBackup(app, session);
   AddPage(app, session);
   AddCompletion(app, session);
+  AddManual(app, {"sidingctl", 1, SIDING_VERSION, "/usr/share/doc/siding/user/sidingctl.md"});
   RefuseEmptyValues(app);
   const std::string without_value = OptionWithoutValue(argc, argv);
   const bool json = AsksForJson(argc, argv);

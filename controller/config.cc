@@ -144,7 +144,10 @@ Fields KubernetesFields(FieldReader& reader, KubernetesConfig& kubernetes) {
 }
 
 Fields TlsFields(TlsFiles& tls) {
-  return {{"ca", Text(tls.ca)}, {"certificate", Text(tls.certificate)}, {"key", Text(tls.key)}};
+  return {{"ca", Text(tls.ca)},
+          {"certificate", Text(tls.certificate)},
+          {"key", Text(tls.key)},
+          {"revoked", Text(tls.revoked)}};
 }
 
 // What no field says by itself; "" if all is well.
@@ -241,7 +244,7 @@ absl::Status ParseIdentityBy(const std::string& text, IdentityBy& identity) {
 
 absl::Status CheckListening(const ControllerConfig& config) {
   const TlsFiles& tls = config.tls;
-  const bool any = !tls.ca.empty() || !tls.certificate.empty() || !tls.key.empty();
+  const bool any = !tls.ca.empty() || !tls.certificate.empty() || !tls.key.empty() || !tls.revoked.empty();
   const bool all = !tls.ca.empty() && !tls.certificate.empty() && !tls.key.empty();
   if (config.listen.empty()) {
     return any && config.page.empty() ? absl::InvalidArgumentError("tls is given, but listen is not")

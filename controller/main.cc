@@ -14,6 +14,7 @@
 #include "common/fault.h"
 #include "common/files.h"
 #include "common/logging.h"
+#include "common/manual/manual.h"
 #include "common/signals.h"
 #include "common/status.h"
 #include "common/tls/credentials.h"
@@ -58,10 +59,13 @@ constexpr int kMallocArenas = 2;
 // How remote callers are known; nullptr if there are none.
 std::unique_ptr<Identities> RemoteIdentities(const ControllerConfig& config) {
   if (config.listen.empty()) return nullptr;
-  if (config.identity == IdentityBy::kCertificate) return std::make_unique<CertificateIdentities>();
-  return std::make_unique<MungeIdentities>([socket = config.munge_socket](const std::string& credential) {
-    return MungeDecode(credential, socket);
-  });
+  if (config.identity == IdentityBy::kCertificate)
+    return std::make_unique<CertificateIdentities>(config.tls.revoked);
+  return std::make_unique<MungeIdentities>(
+      [socket = config.munge_socket](const std::string& credential) {
+        return MungeDecode(credential, socket);
+      },
+      config.tls.revoked);
 }
 
 LeaseOptions LeaseFor(const ControllerConfig& config) {
@@ -116,7 +120,8 @@ class ClockWatch {
 
 // Until a signal to stop, or until another controller has taken over or is to, which is an error.
 absl::Status Serve(Engine& engine, PolicyWatcher& policy_watcher, Lease& lease, ClockWatch clock_watch,
-                   ExpiryWatch& certificate, ActivePage& page, StepDown step_down, const sigset_t& signals) {
+                   ExpiryWatch& certificate, ActivePage& page, Gateway& gateway, StepDown step_down,
+                   const sigset_t& signals) {
   const timespec tick{0, std::chrono::nanoseconds(kTick).count()};
   // SIGHUP: load the policy again, now.
   for (int signal = 0; signal != SIGTERM && signal != SIGINT;
@@ -133,6 +138,7 @@ absl::Status Serve(Engine& engine, PolicyWatcher& policy_watcher, Lease& lease, 
     policy_watcher.Look();
     clock_watch.Look();
     page.Look();
+    gateway.DropRevoked();
     engine.SetCertificateEnd(certificate.Look());
     engine.Tick();
   }
@@ -193,7 +199,7 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
   const bool has_tls = !config.listen.empty() || PageHasTls(config);
   ExpiryWatch certificate(has_tls ? config.tls.certificate : "", clock);
   const absl::Status ended = Serve(engine, policy_watcher, *lease, ClockWatch(clock), certificate, page,
-                                   StepDown(config, engine), signals);
+                                   gateway, StepDown(config, engine), signals);
   spdlog::info("stopping; jobs continue to run");
   server->Close();
   page.Close();  // orders come by it as well, and are for agents that are still there
@@ -273,6 +279,8 @@ int Main(int argc, char** argv) {
   auto* certificate =
       app.add_option("--tls-certificate", flags.tls.certificate, "the controller's certificate");
   auto* key = app.add_option("--tls-key", flags.tls.key, "the key to it");
+  auto* revoked = app.add_option("--tls-revoked", flags.tls.revoked,
+                                 "certificates that the authority has taken back: its lists (CRLs)");
   auto* by = app.add_option("--identity", identity, "how remote users authenticate: certificate or munge");
   auto* munge = app.add_option("--munge-socket", flags.munge_socket, "munged's socket; default: MUNGE's own");
   app.add_flag("--check-config", check, "check configuration and policy, then exit");
@@ -281,6 +289,7 @@ int Main(int argc, char** argv) {
   bool list_metrics = false;
   app.add_flag("--list-metrics", list_metrics, "list the metrics as a table in Markdown, then exit");
   app.set_version_flag("--version", "sidingd " SIDING_VERSION);
+  AddManual(app, {"sidingd", 8, SIDING_VERSION, "/usr/share/doc/siding/admin/sidingd.md"});
   CLI11_PARSE(app, argc, argv);
 
   const auto fail = [](const absl::Status& status) {
@@ -315,6 +324,7 @@ int Main(int argc, char** argv) {
   if (*ca) config->tls.ca = flags.tls.ca;
   if (*certificate) config->tls.certificate = flags.tls.certificate;
   if (*key) config->tls.key = flags.tls.key;
+  if (*revoked) config->tls.revoked = flags.tls.revoked;
   if (*munge) config->munge_socket = flags.munge_socket;
   if (*by) {
     const absl::Status parsed = ParseIdentityBy(identity, config->identity);

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/manual/manual.h"
 #include "common/mutex.h"
 #include "common/status.h"
 #include "policy/policy_file.h"
@@ -255,6 +256,8 @@ int Main(int argc, char** argv) {
   EfficiencyTerms terms;
   std::string efficiency_json;
   AddEfficiency(efficiency, terms, efficiency_json);
+  app.set_version_flag("--version", "siding-sim " SIDING_VERSION);
+  AddManual(app, {"siding-sim", 1, SIDING_VERSION, "/usr/share/doc/siding/admin/simulator.md"});
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

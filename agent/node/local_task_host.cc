@@ -43,7 +43,6 @@
 namespace siding {
 namespace {
 
-constexpr char kVersion[] = "0.1.0";
 constexpr char kHugePages[] = "/sys/kernel/mm/transparent_hugepage/enabled";
 constexpr char kHugePagesHolders[] = "/run/siding-huge-pages";
 constexpr Bytes kProbeMemory{1 << 30};  // on a GPU
@@ -225,7 +224,7 @@ class LocalTaskHost final : public TaskHost {
     hello.set_node(host_.options.node);
     hello.set_boot_id(host_.boot_id);
     *hello.mutable_capacity() = host_.options.capacity;
-    hello.set_version(kVersion);
+    hello.set_version(SIDING_VERSION);
     if (host_.criu) {
       hello.set_criu(
           absl::StrCat(host_.criu_traits.version, host_.criu_as_user ? ", as the job's user" : ", as root",

@@ -18,6 +18,7 @@ std::vector<std::string> VerbsOf(const CLI::App& app) {
 std::vector<std::string> FlagsOf(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
+    if (option->get_group().empty()) continue;  // for packagers
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   }
   return names;

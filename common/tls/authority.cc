@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "common/status.h"
 #include "common/tls/openssl.h"
+#include "common/tls/revocation.h"
 
 namespace siding {
 namespace {
@@ -136,7 +137,121 @@ absl::StatusOr<Issuer> IssuerOf(const Issued& authority) {
   return Issuer{std::move(certificates.front()), std::move(key)};
 }
 
+bool IsSignedBy(X509& certificate, X509& authority) {
+  const bool is = X509_verify(&certificate, X509_get0_pubkey(&authority)) == 1;
+  ForgetOpensslErrors();
+  return is;
+}
+
+using RevokedPtr = OpensslPtr<X509_REVOKED, X509_REVOKED_free>;
+using IntegerPtr = OpensslPtr<ASN1_INTEGER, ASN1_INTEGER_free>;
+
+// A certificate that is in it already stays as it is.
+absl::Status Add(X509_CRL& list, X509& certificate, const ASN1_TIME& now) {
+  X509_REVOKED* known = nullptr;
+  if (X509_CRL_get0_by_cert(&list, &known, &certificate) == 1) return absl::OkStatus();
+  RevokedPtr entry(X509_REVOKED_new());
+  X509_REVOKED_set_serialNumber(entry.get(), X509_get_serialNumber(&certificate));
+  X509_REVOKED_set_revocationDate(entry.get(), const_cast<ASN1_TIME*>(&now));
+  if (X509_CRL_add0_revoked(&list, entry.get()) != 1) return OpensslError("adding to the list");
+  entry.release();
+  return absl::OkStatus();
+}
+
+// Whoever keeps the newest one of several knows it by that.
+absl::Status SetNumber(X509_CRL& list, const X509_CRL* last) {
+  int64_t number = 0;
+  if (last != nullptr) {
+    const IntegerPtr of_last(
+        static_cast<ASN1_INTEGER*>(X509_CRL_get_ext_d2i(last, NID_crl_number, nullptr, nullptr)));
+    if (of_last != nullptr) ASN1_INTEGER_get_int64(&number, of_last.get());
+  }
+  const IntegerPtr next(ASN1_INTEGER_new());
+  if (ASN1_INTEGER_set_int64(next.get(), number + 1) != 1 ||
+      X509_CRL_add1_ext_i2d(&list, NID_crl_number, next.get(), 0, X509V3_ADD_REPLACE) != 1)
+    return OpensslError("numbering the list");
+  return absl::OkStatus();
+}
+
+// The last one has its entries; all else is of the authority and of now.
+absl::Status FillIn(X509_CRL& list, const X509_CRL* last, const Issuer& issuer, const ASN1_TIME& now) {
+  X509_CRL_set_version(&list, X509_CRL_VERSION_2);
+  X509_CRL_set_issuer_name(&list, X509_get_subject_name(issuer.certificate.get()));
+  X509_CRL_set1_lastUpdate(&list, &now);
+  X509_CRL_set1_nextUpdate(&list, X509_get0_notAfter(issuer.certificate.get()));
+  X509V3_CTX context;
+  X509V3_set_ctx(&context, issuer.certificate.get(), nullptr, nullptr, &list, 0);
+  const OpensslPtr<X509_EXTENSION, X509_EXTENSION_free> key(
+      X509V3_EXT_conf_nid(nullptr, &context, NID_authority_key_identifier, "keyid"));
+  if (key == nullptr || X509_CRL_add_ext(&list, key.get(), -1) != 1) return OpensslError("writing the list");
+  return SetNumber(list, last);
+}
+
 }  // namespace
+
+absl::StatusOr<std::string> Revoke(const Issued& authority, const std::string& list,
+                                   const std::vector<std::string>& certificates, Time now) {
+  SIDING_ASSIGN_OR_RETURN(const Issuer issuer, IssuerOf(authority));
+  std::vector<CrlPtr> last;
+  if (!list.empty()) {
+    SIDING_RETURN_IF_ERROR(CheckRevocationLists(list, authority.certificate));
+    SIDING_ASSIGN_OR_RETURN(last, ParseRevocationLists(list));
+  }
+  const CrlPtr made(X509_CRL_new());
+  const OpensslPtr<ASN1_TIME, ASN1_TIME_free> time(
+      ASN1_TIME_set(nullptr, std::chrono::system_clock::to_time_t(now - kClocksMayBeBehind)));
+  SIDING_RETURN_IF_ERROR(FillIn(*made, last.empty() ? nullptr : last.front().get(), issuer, *time));
+  for (const CrlPtr& one : last) {
+    STACK_OF(X509_REVOKED)* entries = X509_CRL_get_REVOKED(one.get());
+    for (int i = 0; i < sk_X509_REVOKED_num(entries); ++i) {
+      RevokedPtr copy(X509_REVOKED_dup(sk_X509_REVOKED_value(entries, i)));
+      if (X509_CRL_add0_revoked(made.get(), copy.get()) != 1) return OpensslError("copying the list");
+      copy.release();
+    }
+  }
+  for (const std::string& pem : certificates) {
+    SIDING_ASSIGN_OR_RETURN(const std::vector<X509Ptr> parsed, ParseCertificates(pem));
+    X509& one = *parsed.front();
+    if (X509_check_ca(&one) > 0)
+      return absl::InvalidArgumentError(
+          "an authority's own certificate is taken back by taking it out of ca.pem");
+    if (!IsSignedBy(one, *issuer.certificate))
+      return absl::InvalidArgumentError("a certificate that this authority has not issued");
+    SIDING_RETURN_IF_ERROR(Add(*made, one, *time));
+  }
+  X509_CRL_sort(made.get());
+  if (X509_CRL_sign(made.get(), issuer.key.get(), EVP_sha256()) == 0) return OpensslError("signing the list");
+  return ToPem(*made);
+}
+
+absl::StatusOr<bool> IsIssuedBy(const Issued& authority, const std::string& certificates) {
+  SIDING_ASSIGN_OR_RETURN(const std::vector<X509Ptr> its, ParseCertificates(authority.certificate));
+  SIDING_ASSIGN_OR_RETURN(const std::vector<X509Ptr> parsed, ParseCertificates(certificates));
+  return IsSignedBy(*parsed.front(), *its.front());
+}
+
+absl::StatusOr<bool> IsRevokedKey(const std::string& key, const std::vector<std::string>& certificates,
+                                  const std::string& list) {
+  SIDING_ASSIGN_OR_RETURN(const KeyPtr its, ParseKey(key));
+  SIDING_ASSIGN_OR_RETURN(const std::vector<CrlPtr> lists, ParseRevocationLists(list));
+  for (const std::string& pem : certificates) {
+    SIDING_ASSIGN_OR_RETURN(const std::vector<X509Ptr> parsed, ParseCertificates(pem));
+    const bool is_its = X509_check_private_key(parsed.front().get(), its.get()) == 1;
+    ForgetOpensslErrors();
+    if (is_its && IsRevoked(*parsed.front(), lists)) return true;
+  }
+  return false;
+}
+
+absl::StatusOr<std::string> SerialOf(const std::string& certificates) {
+  SIDING_ASSIGN_OR_RETURN(const std::vector<X509Ptr> parsed, ParseCertificates(certificates));
+  const OpensslPtr<BIGNUM, BN_free> number(
+      ASN1_INTEGER_to_BN(X509_get0_serialNumber(parsed.front().get()), nullptr));
+  char* const text = BN_bn2hex(number.get());
+  std::string serial(text);
+  OPENSSL_free(text);
+  return serial;
+}
 
 absl::StatusOr<Issued> MakeAuthority(Duration lifetime, Time now) {
   const Form form{"authority",

@@ -27,4 +27,19 @@ absl::StatusOr<Issued> IssueFor(const CertificateName& holder, const Issued& aut
 absl::StatusOr<Issued> IssueForHosts(const std::vector<std::string>& hosts, const Issued& authority,
                                      Duration lifetime, Time now, const std::string& key = "");
 
+// The authority's list of what it has taken back: what is in `list`, its last one (empty: there is none), and
+// these certificates, PEM, which are its own. It does not run out before the authority does.
+absl::StatusOr<std::string> Revoke(const Issued& authority, const std::string& list,
+                                   const std::vector<std::string>& certificates, Time now);
+
+// Whether the authority's key has signed the first of these certificates.
+absl::StatusOr<bool> IsIssuedBy(const Issued& authority, const std::string& certificates);
+
+// Whether one of these certificates is of that key, PEM, and on one of the lists.
+absl::StatusOr<bool> IsRevokedKey(const std::string& key, const std::vector<std::string>& certificates,
+                                  const std::string& list);
+
+// The serial number of the first of these certificates, in hexadecimal digits.
+absl::StatusOr<std::string> SerialOf(const std::string& certificates);
+
 }  // namespace siding

@@ -12,7 +12,7 @@ using testing::HasSubstr;
 class AuthorityTest : public TlsTest {
  protected:
   absl::Status Verify(const absl::StatusOr<Issued>& issued, Purpose purpose, Duration later = Duration(0)) {
-    return VerifyChain(issued->certificate, authority_.certificate, purpose, now_ + later);
+    return VerifyChain(issued->certificate, {authority_.certificate, ""}, purpose, now_ + later);
   }
 };
 
@@ -49,7 +49,8 @@ TEST_F(AuthorityTest, AHolderIsNoAuthority) {
   const Issued ada = *Issue(Kind::kUser, "ada");
   const Issued forged = *IssueFor({Kind::kUser, "root"}, ada, kHour, now_);
   EXPECT_FALSE(
-      VerifyChain(forged.certificate + ada.certificate, authority_.certificate, Purpose::kClient, now_).ok());
+      VerifyChain(forged.certificate + ada.certificate, {authority_.certificate, ""}, Purpose::kClient, now_)
+          .ok());
 }
 TEST_F(AuthorityTest, AnotherAuthorityIsNotBelieved) {
   const auto issued = IssueFor({Kind::kUser, "ada"}, other_authority_, kHour, now_);

@@ -14,6 +14,7 @@
 #include "common/files.h"
 #include "common/status.h"
 #include "common/tls/openssl.h"
+#include "common/tls/revocation.h"
 
 namespace siding {
 namespace {
@@ -62,6 +63,8 @@ std::string WhyNot(int error, X509& certificate) {
       return "it was not issued by a trusted authority";
     case X509_V_ERR_INVALID_PURPOSE:
       return "it is not for this purpose: a client shows a client's certificate, a server a server's";
+    case X509_V_ERR_CERT_REVOKED:
+      return "it has been revoked";
     case X509_V_ERR_CERT_HAS_EXPIRED:
       return absl::StrCat("it expired at ", EndOf(certificate));
     default:
@@ -88,15 +91,29 @@ absl::Status CheckOwn(const TlsMaterial& material, const TlsFiles& files, Purpos
     return absl::FailedPreconditionError(
         absl::StrCat("key ", files.key, " does not belong to the certificate in ", files.certificate));
   }
-  return Annotate(VerifyChain(material.certificate, material.ca, purpose, now),
+  return Annotate(VerifyChain(material.certificate, material.trust, purpose, now),
                   absl::StrCat("certificate ", files.certificate));
+}
+
+// The first of a chain that was found good which has been taken back; nullptr: none. The last is believed
+// whatever a list says: it is taken back by being taken out of the file.
+X509* RevokedOf(X509_STORE_CTX& context, const std::vector<CrlPtr>& lists) {
+  STACK_OF(X509)* const chain = X509_STORE_CTX_get0_chain(&context);
+  for (int i = 0; i + 1 < sk_X509_num(chain); ++i) {
+    if (X509* const one = sk_X509_value(chain, i); IsRevoked(*one, lists)) return one;
+  }
+  return nullptr;
 }
 
 }  // namespace
 
-absl::Status VerifyChain(const std::string& chain, const std::string& ca, Purpose purpose, Time now) {
+absl::Status VerifyChain(const std::string& chain, const Trust& trust, Purpose purpose, Time now) {
   SIDING_ASSIGN_OR_RETURN(const std::vector<X509Ptr> shown, ParseCertificates(chain));
-  SIDING_ASSIGN_OR_RETURN(const std::vector<X509Ptr> believed, ParseCertificates(ca));
+  SIDING_ASSIGN_OR_RETURN(const std::vector<X509Ptr> believed, ParseCertificates(trust.ca));
+  std::vector<CrlPtr> lists;
+  if (!trust.revoked.empty()) {
+    SIDING_ASSIGN_OR_RETURN(lists, ParseRevocationLists(trust.revoked));
+  }
   const StorePtr store(X509_STORE_new());
   for (const X509Ptr& one : believed) X509_STORE_add_cert(store.get(), one.get());
   STACK_OF(X509)* between = sk_X509_new_null();  // owns none of them
@@ -110,20 +127,33 @@ absl::Status VerifyChain(const std::string& chain, const std::string& ca, Purpos
     X509_STORE_CTX_set_time(context.get(), 0, std::chrono::system_clock::to_time_t(now));
     good = X509_verify_cert(context.get()) == 1;
   }
-  const int error = X509_STORE_CTX_get_error(context.get());
+  X509* const revoked = good ? RevokedOf(*context, lists) : nullptr;
+  const int error = revoked != nullptr ? X509_V_ERR_CERT_REVOKED : X509_STORE_CTX_get_error(context.get());
   sk_X509_free(between);
-  if (good) return absl::OkStatus();
+  if (good && revoked == nullptr) return absl::OkStatus();
   ForgetOpensslErrors();  // the context says more
-  X509* at = X509_STORE_CTX_get_current_cert(context.get());
+  X509* at = revoked != nullptr ? revoked : X509_STORE_CTX_get_current_cert(context.get());
   X509& blamed = at == nullptr ? *shown.front() : *at;
   return absl::UnauthenticatedError(absl::StrCat(
       Describe(*shown.front()), &blamed == shown.front().get() ? "" : ", issuer " + Describe(blamed), ": ",
       WhyNot(error, blamed)));
 }
 
-absl::Status VerifyClient(const std::string& chain, const std::string& ca, Time now) {
-  SIDING_ASSIGN_OR_RETURN(const std::string believed, ReadFile(ca));
-  return VerifyChain(chain, believed, Purpose::kClient, now);
+absl::StatusOr<Trust> ReadTrust(const TlsFiles& files) {
+  Trust trust;
+  SIDING_ASSIGN_OR_RETURN(trust.ca, Read("ca", files.ca));
+  if (const auto parsed = ParseCertificates(trust.ca); !parsed.ok())
+    return Annotate(parsed.status(), absl::StrCat("ca ", files.ca));
+  if (files.revoked.empty()) return trust;
+  SIDING_ASSIGN_OR_RETURN(trust.revoked, Read("revoked", files.revoked));
+  SIDING_RETURN_IF_ERROR(
+      Annotate(CheckRevocationLists(trust.revoked, trust.ca), absl::StrCat("revoked ", files.revoked)));
+  return trust;
+}
+
+absl::Status VerifyClient(const std::string& chain, const TlsFiles& files, Time now) {
+  SIDING_ASSIGN_OR_RETURN(const Trust trust, ReadTrust(files));
+  return VerifyChain(chain, trust, Purpose::kClient, now);
 }
 
 absl::StatusOr<std::vector<std::string>> UrisOf(const std::string& chain) {
@@ -169,10 +199,7 @@ absl::StatusOr<TlsMaterial> LoadTlsFiles(const TlsFiles& files, Purpose purpose,
     return absl::InvalidArgumentError("a certificate and its key are needed together");
   }
   TlsMaterial material;
-  SIDING_ASSIGN_OR_RETURN(material.ca, Read("ca", files.ca));
-  if (const auto parsed = ParseCertificates(material.ca); !parsed.ok()) {
-    return Annotate(parsed.status(), absl::StrCat("ca ", files.ca));
-  }
+  SIDING_ASSIGN_OR_RETURN(material.trust, ReadTrust(files));
   if (files.certificate.empty()) return material;
   SIDING_ASSIGN_OR_RETURN(material.certificate, Read("certificate", files.certificate));
   SIDING_ASSIGN_OR_RETURN(material.key, Read("key", files.key));

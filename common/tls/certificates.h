@@ -11,16 +11,24 @@
 namespace siding {
 
 // Paths of PEM files. `ca` is the trusted authority; certificate (first, then those between it and the CA)
-// and key are one's own: both, or neither.
+// and key are one's own: both, or neither. `revoked` has lists of certificates that authorities have taken
+// back (CRLs); empty: nobody keeps one.
 struct TlsFiles {
   std::string ca;
   std::string certificate;
   std::string key;
+  std::string revoked;
+};
+
+// Whom a program believes: authorities, and their lists of what they have taken back; PEM.
+struct Trust {
+  std::string ca;
+  std::string revoked;
 };
 
 // What is in them.
 struct TlsMaterial {
-  std::string ca;
+  Trust trust;
   std::string certificate;
   std::string key;
 };
@@ -28,12 +36,16 @@ struct TlsMaterial {
 // What a certificate is shown for.
 enum class Purpose { kServer, kClient };
 
-// Whether the first certificate of `chain` was issued for this purpose by one of the authorities in `ca`,
-// and is valid at `now`. The error says whose certificate it is and what is wrong with it.
-absl::Status VerifyChain(const std::string& chain, const std::string& ca, Purpose purpose, Time now);
+// Whether the first certificate of `chain` was issued for this purpose by one of the authorities that are
+// believed, has not been revoked, and is valid at `now`. A list that has run out counts still: what it names
+// does not become good again. Of an authority without a list nothing has been revoked. The error says whose
+// certificate it is and what is wrong with it.
+absl::Status VerifyChain(const std::string& chain, const Trust& trust, Purpose purpose, Time now);
 
-// The same of a client's, by the authorities that the file `ca` has now.
-absl::Status VerifyClient(const std::string& chain, const std::string& ca, Time now);
+// The same of a client's, by what the files `ca` and `revoked` say now.
+absl::Status VerifyClient(const std::string& chain, const TlsFiles& files, Time now);
+// What they say now. A list that is not of one of these authorities is an error.
+absl::StatusOr<Trust> ReadTrust(const TlsFiles& files);
 
 // The URIs among the alternative names of the first certificate of `chain`.
 absl::StatusOr<std::vector<std::string>> UrisOf(const std::string& chain);

@@ -20,7 +20,7 @@ class TlsFilesTest : public TlsTest {
 TEST_F(TlsFilesTest, AreReadIfTheyBelongTogether) {
   const auto material = LoadTlsFiles(ada_, Purpose::kClient, now_);
   ASSERT_TRUE(material.ok()) << material.status();
-  EXPECT_EQ(material->ca, authority_.certificate);
+  EXPECT_EQ(material->trust.ca, authority_.certificate);
 }
 TEST_F(TlsFilesTest, AnAuthorityIsEnoughToBelieveOthers) {
   EXPECT_TRUE(LoadTlsFiles({.ca = ada_.ca}, Purpose::kClient, now_).ok());

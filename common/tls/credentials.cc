@@ -29,8 +29,8 @@ constexpr int kLeastQuietMs = 1'000;  // clients that ask more often are hung up
 // of every handshake, resumed ones as well, before anything is read from the client.
 class ClientVerifier final : public tls::ExternalCertificateVerifier {
  public:
-  ClientVerifier(std::string ca_file, ClientCertificates clients, const Clock& clock)
-      : ca_file_(std::move(ca_file)), clients_(clients), clock_(clock) {}
+  ClientVerifier(TlsFiles files, ClientCertificates clients, const Clock& clock)
+      : files_(std::move(files)), clients_(clients), clock_(clock) {}
 
   bool Verify(tls::TlsCustomVerificationCheckRequest* request, std::function<void(grpc::Status)>,
               grpc::Status* result) override {
@@ -53,12 +53,38 @@ class ClientVerifier final : public tls::ExternalCertificateVerifier {
     // Here, the rest of the chain comes without its first certificate.
     const std::string chain =
         absl::StrCat(peer.peer_cert, peer.peer_cert_full_chain == nullptr ? "" : peer.peer_cert_full_chain);
-    return VerifyClient(chain, ca_file_, clock_.Now());
+    return VerifyClient(chain, files_, clock_.Now());
   }
 
-  const std::string ca_file_;
+  const TlsFiles files_;
   const ClientCertificates clients_;
   const Clock& clock_;
+};
+
+// gRPC has found that an authority that is believed has issued it; whether for this host, and whether that is
+// still so, is asked here.
+class ServerVerifier final : public tls::ExternalCertificateVerifier {
+ public:
+  ServerVerifier(Trust trust, const Clock& clock) : trust_(std::move(trust)), clock_(clock) {}
+
+  bool Verify(tls::TlsCustomVerificationCheckRequest* request, std::function<void(grpc::Status)> done,
+              grpc::Status* result) override {
+    const bool is_there = host_.Verify(request, std::move(done), result);
+    if (!is_there || !result->ok() || trust_.revoked.empty()) return is_there;
+    const auto& peer = request->c_request()->peer_info;
+    const std::string chain =
+        absl::StrCat(peer.peer_cert == nullptr ? "" : peer.peer_cert,
+                     peer.peer_cert_full_chain == nullptr ? "" : peer.peer_cert_full_chain);
+    const absl::Status good = VerifyChain(chain, trust_, Purpose::kServer, clock_.Now());
+    if (!good.ok()) *result = grpc::Status(grpc::StatusCode::UNAUTHENTICATED, std::string(good.message()));
+    return true;
+  }
+  void Cancel(tls::TlsCustomVerificationCheckRequest* request) override { host_.Cancel(request); }
+
+ private:
+  const Trust trust_;
+  const Clock& clock_;
+  tls::HostNameCertificateVerifier host_;
 };
 
 void Log(gpr_log_func_args* record) {
@@ -92,7 +118,7 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> TlsServerCredentials(co
                                     ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_BUT_DONT_VERIFY
                                     : GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_BUT_DONT_VERIFY);
   options.set_certificate_verifier(
-      tls::ExternalCertificateVerifier::Create<ClientVerifier>(files.ca, clients, clock));
+      tls::ExternalCertificateVerifier::Create<ClientVerifier>(files, clients, clock));
   options.set_check_call_host(false);
   return tls::TlsServerCredentials(options);
 }
@@ -103,10 +129,12 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> TlsChannelCredentials(
   std::vector<tls::IdentityKeyCertPair> own;
   if (!material.certificate.empty()) own.push_back({material.key, material.certificate});
   tls::TlsChannelCredentialsOptions options;
-  options.set_certificate_provider(std::make_shared<tls::StaticDataCertificateProvider>(material.ca, own));
+  options.set_certificate_provider(
+      std::make_shared<tls::StaticDataCertificateProvider>(material.trust.ca, own));
   options.watch_root_certs();
   if (!own.empty()) options.watch_identity_key_cert_pairs();
-  options.set_certificate_verifier(std::make_shared<tls::HostNameCertificateVerifier>());
+  options.set_certificate_verifier(
+      tls::ExternalCertificateVerifier::Create<ServerVerifier>(material.trust, clock));
   return tls::TlsCredentials(options);
 }
 

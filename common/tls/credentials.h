@@ -27,7 +27,8 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> TlsServerCredentials(co
                                                                               const Clock& clock);
 
 // For one connection: the files are read and checked now. The server must have a certificate for the host
-// name under which it is dialled. The certificate may be missing (see ClientCertificates).
+// name under which it is dialled. The certificate may be missing (see ClientCertificates). `clock` must
+// outlive the connection.
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> TlsChannelCredentials(const TlsFiles& files,
                                                                                 const Clock& clock);
 

@@ -99,6 +99,25 @@ TEST_F(CredentialsTest, AnExpiredCertificateIsRefused) {
   clock_.Advance(2 * kHour);
   EXPECT_FALSE(LetsIn(ada_));
 }
+TEST_F(CredentialsTest, ARevokedCertificateIsRefusedWithoutARestart) {
+  TlsFiles controller = controller_;
+  controller.revoked = Path("revoked.pem");
+  Write("revoked.pem", *Revoke(authority_, "", {}, now_));
+  Serve(controller);
+  EXPECT_TRUE(LetsIn(ada_));
+  Write("revoked.pem", *Revoke(authority_, "", {*ReadFile(ada_.certificate)}, now_));
+  EXPECT_FALSE(LetsIn(ada_));
+}
+TEST_F(CredentialsTest, ARevokedServerIsNotBelieved) {
+  Serve(controller_);
+  TlsFiles ada = ada_;
+  ada.revoked = Path("revoked.pem");
+  Write("revoked.pem", *Revoke(authority_, "", {}, now_));
+  EXPECT_TRUE(LetsIn(ada));
+  EXPECT_FALSE(LetsIn(ada, "head1")) << "it is another host's still";
+  Write("revoked.pem", *Revoke(authority_, "", {*ReadFile(controller_.certificate)}, now_));
+  EXPECT_FALSE(LetsIn(ada));
+}
 TEST_F(CredentialsTest, PlainTextIsRefused) {
   Serve(controller_);
   EXPECT_FALSE(LetsIn(grpc::InsecureChannelCredentials(), "127.0.0.1"));

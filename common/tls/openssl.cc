@@ -8,10 +8,6 @@
 namespace siding {
 namespace {
 
-BioPtr Reader(const std::string& text) {
-  return BioPtr(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
-}
-
 std::string Written(BIO& bio) {
   char* data = nullptr;
   const long size = BIO_get_mem_data(&bio, &data);
@@ -32,8 +28,12 @@ absl::Status OpensslError(const std::string& doing) {
 
 void ForgetOpensslErrors() { ERR_clear_error(); }
 
+BioPtr ReaderOf(const std::string& text) {
+  return BioPtr(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
+}
+
 absl::StatusOr<std::vector<X509Ptr>> ParseCertificates(const std::string& pem) {
-  const BioPtr bio = Reader(pem);
+  const BioPtr bio = ReaderOf(pem);
   std::vector<X509Ptr> found;
   while (X509* one = PEM_read_bio_X509(bio.get(), nullptr, NoPassphrase, nullptr)) found.emplace_back(one);
   // Anything but the end of the text is damage: half a file must not pass for a shorter one.
@@ -46,7 +46,7 @@ absl::StatusOr<std::vector<X509Ptr>> ParseCertificates(const std::string& pem) {
 }
 
 absl::StatusOr<KeyPtr> ParseKey(const std::string& pem) {
-  const BioPtr bio = Reader(pem);
+  const BioPtr bio = ReaderOf(pem);
   KeyPtr key(PEM_read_bio_PrivateKey(bio.get(), nullptr, NoPassphrase, nullptr));
   ForgetOpensslErrors();
   if (key == nullptr)
@@ -63,6 +63,12 @@ std::string ToPem(X509& certificate) {
 std::string ToPem(EVP_PKEY& key) {
   const BioPtr bio(BIO_new(BIO_s_mem()));
   PEM_write_bio_PKCS8PrivateKey(bio.get(), &key, nullptr, nullptr, 0, nullptr, nullptr);
+  return Written(*bio);
+}
+
+std::string ToPem(X509_CRL& list) {
+  const BioPtr bio(BIO_new(BIO_s_mem()));
+  PEM_write_bio_X509_CRL(bio.get(), &list);
   return Written(*bio);
 }
 

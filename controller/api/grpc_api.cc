@@ -75,7 +75,13 @@ absl::Status GrpcApi::Do(grpc::ServerContext& context, const char* method, Strea
   if (!identity.ok()) return identity.status();
   const CallSlots::Slot slot(api_.calls(), identity->uid);
   if (!slot.status.ok()) return slot.status;
-  return answer({*identity, [&context] { return context.IsCancelled(); }}, request);
+  const int64_t version = identities_.Version();
+  const auto has_gone = [&] {
+    if (context.IsCancelled()) return true;
+    // A call may last as long as its caller likes.
+    return identities_.Version() != version && !identities_.StillGood({context, method}).ok();
+  };
+  return answer({*identity, has_gone}, request);
 }
 
 template <class Request, class Stream>

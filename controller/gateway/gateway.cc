@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -62,6 +63,14 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
     outgoing_.push_back(std::move(command));
     if (welcomed_ && outgoing_.size() == 1) StartWrite(&outgoing_.front());
   }
+
+  // It is gone at once, whether or not it reads or writes anything more.
+  void CutOff(Gateway& gateway, const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(gateway.changes_) {
+    spdlog::warn("the agent of node {} is cut off: {}", node_.value(), std::string(why.message()));
+    Leave(gateway);
+    context_.TryCancel();
+  }
+  absl::Status StillGood() const { return gateway_.identities_.AgentOf({context_, "Connect"}).status(); }
 
   void End(const grpc::Status& status) {
     MutexLock lock(mutex_);
@@ -136,6 +145,8 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
       return absl::PermissionDeniedError(
           absl::StrCat(identity_.who, " may not speak for node ", absl::CHexEscape(node_.value())));
     }
+    // It may have been revoked since the stream began.
+    SIDING_RETURN_IF_ERROR(gateway_.identities_.AgentOf({context_, "Connect"}).status());
     SIDING_RETURN_IF_ERROR(gateway_.TakeHello(node_, incoming_.ByteSizeLong()));
     SIDING_RETURN_IF_ERROR(FaultAt<"gateway.hello: an agent has come, the engine does not know yet">());
     MutexLock lock(gateway_.changes_);
@@ -321,6 +332,21 @@ void Gateway::Leave(const AgentIdentity& identity) {
 void Gateway::Send(const NodeId& node, v1::ToAgent command) {
   MutexLock lock(mutex_);
   if (auto it = streams_.find(node); it != streams_.end()) it->second->Send(std::move(command));
+}
+
+void Gateway::DropRevoked() {
+  const int64_t version = identities_.Version();
+  if (std::exchange(identities_version_, version) == version) return;
+  // None is deleted meanwhile: each takes itself out of the map first, with this lock.
+  MutexLock lock(changes_);
+  std::vector<Stream*> streams;
+  {
+    MutexLock map_lock(mutex_);
+    for (const auto& [node, stream] : streams_) streams.push_back(stream);
+  }
+  for (Stream* stream : streams) {
+    if (const absl::Status good = stream->StillGood(); !good.ok()) stream->CutOff(*this, good);
+  }
 }
 
 void Gateway::CloseAll() {

@@ -49,6 +49,8 @@ class Gateway final : public AgentLink, public v1::AgentGateway::CallbackService
 
   void Send(const NodeId& node, v1::ToAgent command) override;
   grpc::ServerBidiReactor<v1::FromAgent, v1::ToAgent>* Connect(grpc::CallbackServerContext* context) override;
+  // To be called often: cuts off those whose certificates have been revoked.
+  void DropRevoked();
   // Ends all streams, so that the server can shut down.
   void CloseAll();
 
@@ -71,6 +73,7 @@ class Gateway final : public AgentLink, public v1::AgentGateway::CallbackService
   const GatewayOptions options_;
   const Identities& identities_;
   AgentEvents* events_ = nullptr;
+  int64_t identities_version_ = 0;  // DropRevoked()'s
 
   // Held while the engine is told of a coming or a going, so that it hears of them in their order. Taken
   // first.

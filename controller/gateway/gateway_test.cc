@@ -90,6 +90,17 @@ TEST_F(GatewayTest, AnAgentOfOneNodeMaySpeakForNoOther) {
   EXPECT_EQ(end.error_code(), grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_EQ(end.error_message(), "the certificate of node n1 may not speak for node n2");
 }
+TEST_F(GatewayTest, AnAgentWhoseCertificateIsRevokedIsCutOff) {
+  TestAgent agent(*server_);
+  agent.Hello("n1");
+  ASSERT_TRUE(agent.IsWelcomed());
+  identities_.agent = absl::UnauthenticatedError("its certificate has been revoked");
+  gateway_.DropRevoked();
+  ++identities_.version;
+  gateway_.DropRevoked();  // it says nothing more, and reads nothing
+  EXPECT_EQ(events_.Await(2).back(), "-n1");
+  EXPECT_FALSE(agent.End().ok());
+}
 TEST_F(GatewayTest, WhatDoesNotBeginWithHelloIsRefused) {
   TestAgent agent(*server_);
   agent.Answer(1);

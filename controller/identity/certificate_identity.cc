@@ -9,21 +9,23 @@
 #include "controller/identity/certificate_user.h"
 
 namespace siding {
-namespace {
-
-absl::StatusOr<std::vector<std::string>> UrisOf(const Call& call) {
+absl::StatusOr<std::vector<std::string>> CertificateIdentities::UrisOf(const Call& call) const {
   const auto shown = call.context.auth_context();
-  if (shown == nullptr || shown->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME).empty()) {
+  if (shown == nullptr || shown->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME).empty())
     return absl::UnauthenticatedError("no certificate was shown");
+  std::string chain;
+  for (const char* const property :
+       {GRPC_X509_PEM_CERT_PROPERTY_NAME, GRPC_X509_PEM_CERT_CHAIN_PROPERTY_NAME}) {
+    for (const grpc::string_ref& pem : shown->FindPropertyValues(property))
+      chain.append(pem.data(), pem.size());
   }
+  SIDING_RETURN_IF_ERROR(revocations_.Check(chain));
   std::vector<std::string> uris;
   for (const grpc::string_ref& uri : shown->FindPropertyValues(GRPC_PEER_URI_PROPERTY_NAME)) {
     uris.emplace_back(uri.data(), uri.size());
   }
   return uris;
 }
-
-}  // namespace
 
 absl::StatusOr<UserIdentity> CertificateIdentities::UserOf(const Call& call) const {
   SIDING_ASSIGN_OR_RETURN(const std::vector<std::string> uris, UrisOf(call));

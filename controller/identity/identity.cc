@@ -18,6 +18,11 @@ absl::StatusOr<UserIdentity> IdentitiesByWay::UserOf(const Call& call) const {
   return identities->UserOf(call);
 }
 
+absl::Status IdentitiesByWay::StillGood(const Call& call) const {
+  SIDING_ASSIGN_OR_RETURN(const Identities* identities, For(call));
+  return identities->StillGood(call);
+}
+
 absl::StatusOr<AgentIdentity> IdentitiesByWay::AgentOf(const Call& call) const {
   SIDING_ASSIGN_OR_RETURN(const Identities* identities, For(call));
   return identities->AgentOf(call);

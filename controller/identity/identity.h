@@ -31,6 +31,10 @@ class Identities {
   // The user for whom the call acts. To be asked once for each call: a credential is good for one question.
   virtual absl::StatusOr<UserIdentity> UserOf(const Call& call) const = 0;
   virtual absl::StatusOr<AgentIdentity> AgentOf(const Call& call) const = 0;
+  // Another one when what was answered about a connection may be answered otherwise now.
+  virtual int64_t Version() const { return 0; }
+  // Of a call that was answered before, whose credential is not asked for again. Not OK: why it is to end.
+  virtual absl::Status StillGood(const Call& /*call*/) const { return absl::OkStatus(); }
 };
 
 // Asks `local` about calls that came over the unix socket, and `remote` about all others. Both must outlive
@@ -40,6 +44,8 @@ class IdentitiesByWay final : public Identities {
   IdentitiesByWay(const Identities& local, const Identities* remote) : local_(local), remote_(remote) {}
   absl::StatusOr<UserIdentity> UserOf(const Call& call) const override;
   absl::StatusOr<AgentIdentity> AgentOf(const Call& call) const override;
+  int64_t Version() const override { return remote_ == nullptr ? 0 : remote_->Version(); }
+  absl::Status StillGood(const Call& call) const override;
 
  private:
   absl::StatusOr<const Identities*> For(const Call& call) const;

@@ -32,12 +32,14 @@ class MungeIdentities final : public Identities {
  public:
   // MungeDecode, or a test's. A credential is good only once, also if it does not see to that.
   using Decode = std::function<absl::StatusOr<MungeDecoded>(const std::string& credential)>;
-  explicit MungeIdentities(Decode decode) : decode_(std::move(decode)) {}
+  explicit MungeIdentities(Decode decode, std::string revoked = "")
+      : decode_(std::move(decode)), certificates_(std::move(revoked)) {}
 
   absl::StatusOr<UserIdentity> UserOf(const Call& call) const override;
   absl::StatusOr<AgentIdentity> AgentOf(const Call& call) const override {
     return certificates_.AgentOf(call);
   }
+  int64_t Version() const override { return certificates_.Version(); }
 
  private:
   const Decode decode_;

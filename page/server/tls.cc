@@ -21,7 +21,7 @@ gnutls_datum_t DatumOf(const std::string& text) {
 // Another one when one of the files has been exchanged, or written.
 std::string StampOf(const TlsFiles& files) {
   std::string stamp;
-  for (const std::string& file : {files.ca, files.certificate, files.key}) {
+  for (const std::string& file : {files.ca, files.certificate, files.key, files.revoked}) {
     struct stat info {};
     if (stat(file.c_str(), &info) != 0) info = {};
     absl::StrAppend(&stamp, info.st_ino, " ", info.st_size, " ", info.st_mtim.tv_sec, " ",
@@ -49,6 +49,8 @@ std::string ChainShown(gnutls_session_t session) {
 std::optional<std::vector<std::string>> UrisShown(gnutls_session_t session) {
   const std::string chain = ChainShown(session);
   if (chain.empty()) return std::nullopt;
+  auto* const server = static_cast<ServerTls*>(gnutls_session_get_ptr(session));
+  if (!server->revocations_.Check(chain).ok()) return std::vector<std::string>();
   return UrisOf(chain).value_or(std::vector<std::string>());
 }
 
@@ -68,7 +70,7 @@ absl::Status ServerTls::Load() {
   if (gnutls_certificate_allocate_credentials(&made) != GNUTLS_E_SUCCESS)
     return absl::ResourceExhaustedError("no memory for a certificate");
   Credentials credentials(made, gnutls_certificate_free_credentials);
-  const gnutls_datum_t ca = DatumOf(material.ca), certificate = DatumOf(material.certificate),
+  const gnutls_datum_t ca = DatumOf(material.trust.ca), certificate = DatumOf(material.certificate),
                        key = DatumOf(material.key);
   // Clients are told the authorities' names, so that a browser knows which of its certificates to show.
   int result = gnutls_certificate_set_x509_trust_mem(made, &ca, GNUTLS_X509_FMT_PEM);
@@ -110,7 +112,7 @@ int ServerTls::Verify(gnutls_session_t session) {
   const auto& self = *static_cast<const ServerTls*>(gnutls_session_get_ptr(session));
   const std::string chain = ChainShown(session);
   if (chain.empty()) return 0;
-  const absl::Status good = VerifyClient(chain, self.files_.ca, self.clock_.Now());
+  const absl::Status good = VerifyClient(chain, self.files_, self.clock_.Now());
   if (good.ok()) return 0;
   spdlog::warn("page: TLS: a client is refused: {}", std::string(good.message()));
   gnutls_alert_send(session, GNUTLS_AL_FATAL, GNUTLS_A_BAD_CERTIFICATE);

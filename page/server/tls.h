@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "common/clock.h"
 #include "common/tls/certificates.h"
+#include "common/tls/revocation.h"
 
 namespace siding::page {
 
@@ -36,21 +37,23 @@ class ServerTls {
   using Credentials = std::shared_ptr<gnutls_certificate_credentials_st>;
 
   ServerTls(TlsFiles files, bool ask, const Clock& clock)
-      : files_(std::move(files)), ask_(ask), clock_(clock) {}
+      : files_(std::move(files)), ask_(ask), clock_(clock), revocations_(files_.revoked) {}
   absl::Status Load();
   void Look();
   static int Verify(gnutls_session_t session);
+  friend std::optional<std::vector<std::string>> UrisShown(gnutls_session_t session);
 
   const TlsFiles files_;
   const bool ask_;
   const Clock& clock_;
+  Revocations revocations_;
   TlsMaterial first_;
   Credentials credentials_;
   std::string stamp_;  // of the files that have been read
   Time looked_;
 };
 
-// The URIs of the certificate that was shown; nothing: none was.
+// The URIs of the certificate that was shown; nothing: none was. One that has been revoked since has none.
 std::optional<std::vector<std::string>> UrisShown(gnutls_session_t session);
 
 }  // namespace siding::page

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "common/manual/manual.h"
 #include "store/tool/export.h"
 #include "store/tool/look.h"
 #include "store/tool/repair.h"
@@ -59,6 +60,7 @@ int RunTool(int argc, const char* const* argv, std::ostream& out, std::ostream& 
   repair_verb->add_flag("--progress", repair.progress, "say on stderr how far it is");
 
   app.set_version_flag("--version", "siding-store " SIDING_VERSION);
+  AddManual(app, {"siding-store", 8, SIDING_VERSION, "/usr/share/doc/siding/admin/checkpoints.md"});
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -3,6 +3,7 @@
 
 #include "common/tls/names.h"
 #include "common/tls/openssl.h"
+#include "common/tls/revocation.h"
 #include "tests/fuzz/input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -13,7 +14,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (name.ok())
     fuzz::Expect(*NameAmong({ToUri(*name)}) == *name, "a name that was written is read as the same");
   const Time now = FromMicros(1'700'000'000'000'000);
-  VerifyChain(text, text, Purpose::kClient, now).IgnoreError();
+  VerifyChain(text, {text, ""}, Purpose::kClient, now).IgnoreError();
+  VerifyChain(text, {text, text}, Purpose::kClient, now).IgnoreError();
+  CheckRevocationLists(text, text).IgnoreError();
   ParseKey(text).status().IgnoreError();
   return 0;
 }

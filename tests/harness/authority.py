@@ -29,6 +29,10 @@ class Authority:
     def ca(self):
         return self.dir / "ca.pem"
 
+    @property
+    def revoked(self):
+        return self.dir / "revoked.pem"
+
     def files(self, kind, name):
         """[certificate, key], made when they are first asked for."""
         found = [self.dir / f"{kind}-{name}.pem", self.dir / f"{kind}-{name}.key"]

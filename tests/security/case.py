@@ -27,7 +27,8 @@ class RemoteCluster(Cluster):
 
     def controller_args(self):
         return ("--listen", "127.0.0.1:0", "--tls-ca", self.authority.ca, "--tls-certificate",
-                self.authority.dir / "controller.pem", "--tls-key", self.authority.dir / "controller.key")
+                self.authority.dir / "controller.pem", "--tls-key", self.authority.dir / "controller.key",
+                "--tls-revoked", self.authority.revoked)
 
     @property
     def port(self):
@@ -76,10 +77,14 @@ class RemoteCase(WithCluster):
     def call(self, *args, **options):
         return self.answer(*args, **options)[:2]
 
-    def assert_logged(self, *texts):
-        """The controller says, in one line of its log, all of this."""
-        wait_for(f"the controller to log {texts}",
-                 lambda: any(all(t in line for t in texts) for line in self.cluster.log().splitlines()))
+    def assert_logged(self, *texts, again=None):
+        """The controller says, in one line of its log, all of this; `again` gives it another reason to."""
+        def logged():
+            found = any(all(t in line for t in texts) for line in self.cluster.log().splitlines())
+            if not found and again:
+                again()
+            return found
+        wait_for(f"the controller to log {texts}", logged)
 
     def assert_serving(self):
         self.assertIsNone(self.cluster.controller.poll())

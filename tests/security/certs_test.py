@@ -64,6 +64,54 @@ class Certs(unittest.TestCase):
         with self.assertRaisesRegex(CtlError, "'../x': expected at most 64 letters"):
             self.authority.make("node", "../x")
 
+    def test_openssl_finds_a_revoked_one_revoked(self):
+        made = self.authority.make("node", "n1")
+        check = ("openssl", "verify", "-x509_strict", "-crl_check", "-CAfile", self.authority.ca, "-CRLfile", self.authority.revoked,
+                 made["certificate"])
+        self.assertEqual(run(*check).returncode, 0)
+        self.authority.make("revoke", "node-n1")
+        self.assertIn("certificate revoked", run(*check).stderr)
+
+    def test_all_that_were_issued_under_the_name_are_revoked(self):
+        self.authority.make("user", "ada")
+        self.authority.make("user", "ada", "--renew")
+        self.authority.make("user", "ada", "--force")
+        self.authority.make("user", "ada-b")
+        self.assertEqual(len(self.authority.make("revoke", "user-ada")["serials"]), 3)
+
+    def test_one_that_lies_elsewhere_is_given_by_its_path(self):
+        made = pathlib.Path(self.authority.make("user", "ada")["certificate"])
+        shutil.rmtree(self.authority.dir / "issued")
+        with self.assertRaisesRegex(CtlError, "'user-bob': this authority has no certificate of that name"):
+            self.authority.make("revoke", "user-bob")
+        self.assertEqual(len(self.authority.make("revoke", made)["serials"]), 1)
+
+    def test_a_key_whose_certificate_was_revoked_is_not_renewed(self):
+        self.authority.make("node", "n1")
+        self.authority.make("node", "n1", "--renew")
+        self.authority.make("revoke", "node-n1")
+        with self.assertRaisesRegex(CtlError, "has been revoked; --force makes another key"):
+            self.authority.make("node", "n1", "--renew")
+        self.authority.make("node", "n1", "--force")
+        self.authority.make("node", "n1", "--renew")
+
+    def test_another_authority_in_the_folder_revokes_its_own(self):
+        self.authority.make("node", "n1")
+        self.authority.make("init", self.authority.dir, "--force")
+        self.authority.make("node", "n1", "--force")
+        self.assertEqual(len(self.authority.make("revoke", "node-n1")["serials"]), 1)
+        self.assertEqual(len(list(self.authority.dir.glob("revoked.pem.*"))), 1)
+
+    def test_an_authority_is_not_revoked(self):
+        with self.assertRaisesRegex(CtlError, "by taking it out of ca.pem"):
+            self.authority.make("revoke", "ca")
+
+    def test_the_list_of_another_authority_is_not_written_over(self):
+        other = Authority(self.authority.dir / "other")
+        shutil.copy(other.revoked, self.authority.revoked)
+        with self.assertRaisesRegex(CtlError, "revoked.pem: a list in it was not signed by a trusted authority"):
+            self.authority.make("revoke")
+
     def test_a_lifetime_has_a_unit(self):
         with self.assertRaisesRegex(CtlError, "--lifetime"):
             self.authority.make("node", "n1", "--lifetime", "90")

@@ -36,6 +36,49 @@ class Jobs(RemoteCase):
         self.cluster.wait_state(job, "cancelled")
 
 
+class Revoked(RemoteCase):
+    nodes = ("n1",)
+
+    def test_a_user_is_not_let_in(self):
+        self.cluster.ctl_as("nobody", "nodes")
+        self.cluster.authority.make("revoke", "user-nobody")
+        with self.assertRaises(CtlError):
+            self.cluster.ctl_as("nobody", "nodes")
+        self.assert_logged("a client is refused", "siding://user/nobody", "it has been revoked")
+        self.assert_serving()
+
+    def test_an_agent_is_cut_off_and_its_job_runs_on(self):
+        job = int(self.cluster.ctl("submit", "--workdir", "/", "--output", "/dev/null", "--", "/bin/sleep", "600")["id"])
+        self.cluster.submitted.append(job)
+        self.cluster.wait_state(job, "running")
+        self.cluster.authority.make("revoke", "node-n1")
+        self.assert_logged("the agent of node n1 is cut off", "its certificate has been revoked")
+        wait_for("the node to be down", lambda: self.cluster.node_list()[0]["state"] == "down")
+        self.assertEqual(self.cluster.job(job)["state"], "running")
+        # With another certificate, in the same files, it is back.
+        self.cluster.authority.make("node", "n1", "--force")
+        wait_for("the node to be up", lambda: self.cluster.node_list()[0]["state"] == "up")
+        self.assertEqual(self.cluster.job(job)["state"], "running")
+        self.cluster.ctl("kill", job)
+
+    def test_a_call_under_way_ends(self):
+        self.cluster.ctl_as("daemon", "nodes")
+        connection = ("--controller", self.cluster.address, *self.cluster.authority.flags("user", "daemon"))
+        following = subprocess.Popen([BIN / "sidingctl", *map(str, connection), "events", "--follow"], stdout=subprocess.DEVNULL,
+                                     stderr=subprocess.DEVNULL)
+        self.addCleanup(following.wait)
+        self.addCleanup(following.kill)
+        self.cluster.authority.make("revoke", "user-daemon")
+        wait_for("it to end", lambda: following.poll() is not None)
+
+    def test_a_controller_is_not_spoken_to(self):
+        self.cluster.authority.make("revoke", "controller")
+        connection = self.cluster.ctl_connection()
+        said = run(BIN / "sidingctl", *connection, "--revoked", self.cluster.authority.revoked, "nodes")
+        self.assertEqual(said.returncode, 3)
+        self.assertEqual(run(BIN / "sidingctl", *connection, "nodes").returncode, 0, "who keeps no list does not know")
+
+
 class Certificates(RemoteCase):
     def ctl_with(self, *flags):
         return run(BIN / "sidingctl", "--controller", self.cluster.address, *flags, "nodes")

@@ -3,6 +3,7 @@
 #
 #   siding_install(FOLDER COMPONENT TARGET ...)       each target's file in FOLDER, below the prefix
 #   siding_install_folders(COMPONENT FOLDER ...)      folders, before CMake's install() puts something there
+#   the global property SIDING_INSTALLED               the targets that are installed
 #   siding_install_configured(TEMPLATE FOLDER COMPONENT)   @CMAKE_INSTALL_PREFIX@ in it becomes the prefix of the installation
 
 # What folders may have that CMake itself makes on the way: without it, a umask of 0 makes them for everybody to write.
@@ -10,6 +11,7 @@ set(CMAKE_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
     OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 
 function(siding_install folder component)
+  set_property(GLOBAL APPEND PROPERTY SIDING_INSTALLED ${ARGN})
   foreach(target ${ARGN})
     install(CODE "
       set(from \"$<TARGET_FILE:${target}>\")

@@ -11,7 +11,9 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <sstream>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -29,8 +31,8 @@
 namespace siding {
 namespace {
 
-constexpr char kInstalled[] = "/opt/siding/sbin/criu";
-constexpr uint32_t kGhostLimit = 256u << 20;  // deleted files that are still open go into the image
+constexpr char kBuilt[] = "/opt/siding/sbin/criu";  // by deploy/get-criu
+constexpr uint32_t kGhostLimit = 256u << 20;        // deleted files that are still open go into the image
 constexpr char kAllMountsExternal[] = "mnt[]";
 constexpr char kActsOnFilesAsUser[] = "files-as-user-11";  // what the patch says in the place of a name
 constexpr char kActsAsUserSomehow[] = "files-as-user-";
@@ -327,14 +329,19 @@ absl::StatusOr<std::string> FindCriu(const std::string& configured) {
   }
   if (const char* named = std::getenv("SIDING_CRIU"); named != nullptr && *named != '\0')
     return FindCriu(named);
-  if (access(kInstalled, X_OK) == 0) return std::string(kInstalled);
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::string packaged = program.parent_path().parent_path() / "lib" / "siding" / "criu";
+  for (const std::string& file : {packaged, std::string(kBuilt)}) {
+    if (access(file.c_str(), X_OK) == 0) return file;
+  }
   const char* const folders = std::getenv("PATH");
   std::istringstream path(folders == nullptr ? "" : folders);
   for (std::string folder; std::getline(path, folder, ':');) {
     if (const std::string file = folder + "/criu"; access(file.c_str(), X_OK) == 0) return file;
   }
   return absl::NotFoundError(
-      absl::StrCat("there is no criu: not in $SIDING_CRIU, ", kInstalled, " or $PATH"));
+      absl::StrCat("there is no criu: not in $SIDING_CRIU, ", packaged, ", ", kBuilt, " or $PATH"));
 }
 
 bool HasRestored(const std::string& work_folder) {

@@ -44,6 +44,7 @@ class Files(unittest.TestCase):
     def test_what_the_manifest_names_is_all_that_there_is(self):
         install(self.folder / "site")
         for name in (BUILD / "install_manifest.txt").read_text().split("\n"):
+            self.assertTrue(pathlib.Path(name).is_relative_to(self.folder), "another test has installed beside this one")
             pathlib.Path(name).unlink()
         left = [path for path in self.folder.rglob("*") if not path.is_dir()]
         self.assertEqual(left, [])

@@ -157,6 +157,8 @@ class DirectoryStore final : public ImageStore {
 
   bool IsOnDisk() const override { return store::IsOnDisk(layout_.root); }
 
+  bool IsInMemory() const override { return store::IsInMemory(layout_.root); }
+
   absl::StatusOr<UniqueFd> OpenScratch() const override {
     // In a folder that the next sweep removes if its maker dies, or the file system keeps the file there,
     // under another name, for as long as it is open.
@@ -365,12 +367,12 @@ absl::StatusOr<std::unique_ptr<ImageStore>> OpenDirectoryStore(const std::string
   if (root.empty()) return absl::InvalidArgumentError("a checkpoint store needs a folder");
   if (options.visit) SIDING_RETURN_IF_ERROR(store::FindTier(root).status());
   const store::Layout layout{root, options.disk != nullptr ? options.disk : &store::RealDisk()};
-  const store::RememberedTier remembered(options.remembered);
+  const store::RememberedTier remembered(options.remembered, options.boot);
   SIDING_RETURN_IF_ERROR(remembered.Check(layout));  // before anything is made in an empty mount point
   SIDING_RETURN_IF_ERROR(store::Prepare(layout, {root, layout.Images(), layout.Staging()}));
   if (!options.visit) SIDING_RETURN_IF_ERROR(store::SweepStaging(layout));
   SIDING_ASSIGN_OR_RETURN(const std::string tier, store::TierId(layout));
-  SIDING_RETURN_IF_ERROR(remembered.Remember(tier));
+  SIDING_RETURN_IF_ERROR(remembered.Remember(layout, tier));
   store::Encryption encryption{options.keys, {options.plain_folder, layout.disk}};
   if (encryption.keys) {
     if (options.plain_folder.empty())

@@ -85,6 +85,19 @@ bool IsOnDisk(const std::string& folder) {
   }
 }
 
+bool IsInMemory(const std::string& folder) {
+  std::string there = folder;  // or what it will be made in
+  while (TypeOf(there) == 0 && ParentOf(there) != there) there = ParentOf(there);
+  const unsigned long type = TypeOf(there);
+  return type == TMPFS_MAGIC || type == RAMFS_MAGIC;
+}
+
+Bytes SizeInMemory(const std::string& folder) {
+  struct statvfs info = {};
+  if (!IsInMemory(folder) || statvfs(folder.c_str(), &info) != 0) return Bytes{0};
+  return Bytes{static_cast<int64_t>(info.f_blocks * info.f_frsize)};
+}
+
 bool IsOnThisMachine(const std::string& folder) {
   const unsigned long type = TypeOf(folder);
   // The upper layer of an overlay, where files are made, is never a network's.

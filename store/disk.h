@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/files.h"
+#include "common/units.h"
 
 namespace siding::store {
 
@@ -54,6 +55,13 @@ bool IsOnThisMachine(const std::string& folder);
 
 // Not where that is a file system in memory, or may lie on one (overlay).
 bool IsOnDisk(const std::string& folder);
+
+// Of this machine, so that what is there is gone when it restarts; if there is no such folder, what is made
+// there. False where it is not known.
+bool IsInMemory(const std::string& folder);
+
+// What a file system in memory may take of it, where the folder is on one; else 0.
+Bytes SizeInMemory(const std::string& folder);
 
 // Opened so that it can be told from another one that comes into its place (IsNamed()); -1 and errno if there
 // is no folder of that name.

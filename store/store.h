@@ -162,6 +162,8 @@ class ImageStore {
   virtual std::string RestoreFolder(const std::string& name) const = 0;
   // Its files are on a disk of this machine, and not in memory, so that much may be put there for a while.
   virtual bool IsOnDisk() const = 0;
+  // They are in its memory: what they take of it jobs cannot have, and they are gone when it restarts.
+  virtual bool IsInMemory() const = 0;
   // A file without a name, on this tier: it is gone when it is closed.
   virtual absl::StatusOr<UniqueFd> OpenScratch() const = 0;
   virtual absl::StatusOr<std::vector<ImageKey>> List() const = 0;
@@ -190,6 +192,9 @@ struct StoreOptions {
   // A file of this machine that remembers which tier is at the root, from its first use on: another one in
   // its place, or an empty mount point, is not opened. Empty: any is.
   std::string remembered;
+  // Which start of this machine this is. With `remembered`: a tier in memory is another one after each, as it
+  // is to be. Empty: not known.
+  std::string boot;
   // Somebody else's, who may be at work in it: kNotFound if there is none, and what dead writers have left
   // stays, for its owner to remove.
   bool visit = false;

@@ -24,7 +24,7 @@ std::string FreshId() {
 
 absl::Status Away(const std::string& why) { return TierProblem(absl::UnavailableError(why)); }
 
-constexpr size_t kLongestId = 100;
+constexpr size_t kLongestId = 200;
 
 // kNotFound if there is none. Any process that can write to the tier may have put anything there.
 absl::StatusOr<std::string> ReadId(const std::string& file) {
@@ -69,23 +69,36 @@ absl::Status CheckTier(const Layout& layout, const std::string& id) {
   return Away(layout.root + " is not the checkpoint store that it was: is it mounted?");
 }
 
+absl::StatusOr<RememberedTier::Remembered> RememberedTier::Read() const {
+  SIDING_ASSIGN_OR_RETURN(const std::string text, ReadId(file_));
+  const size_t end = text.find('\n');
+  if (end == std::string::npos) return Remembered{text, {}};
+  return Remembered{text.substr(0, end), text.substr(end + 1)};
+}
+
 absl::Status RememberedTier::Check(const Layout& layout) const {
   if (file_.empty()) return absl::OkStatus();
-  const auto remembered = ReadId(file_);
+  const auto remembered = Read();
   if (absl::IsNotFound(remembered.status())) return absl::OkStatus();
   if (!remembered.ok()) return remembered.status();
   const auto found = IdAt(layout);
-  if (found.ok() && *found == *remembered) return absl::OkStatus();
-  const std::string how = found.ok() ? absl::StrCat("its id is ", *found, ", expected ", *remembered)
+  if (found.ok() && *found == remembered->id) return absl::OkStatus();
+  const bool lived_until_the_last_start =
+      !boot_.empty() && !remembered->boot.empty() && remembered->boot != boot_;
+  if (lived_until_the_last_start && IsInMemory(layout.root)) return absl::OkStatus();
+  const std::string how = found.ok() ? absl::StrCat("its id is ", *found, ", expected ", remembered->id)
                                      : std::string(found.status().message());
   return absl::UnavailableError(
       absl::StrCat(layout.root, " is not the checkpoint store that this node has used (", how,
                    "): is it mounted? If another one has taken its place for good, remove ", file_));
 }
 
-absl::Status RememberedTier::Remember(const std::string& id) const {
-  if (file_.empty() || ReadId(file_).ok()) return absl::OkStatus();
-  return WriteFileDurably(file_, id + "\n", 0600);
+absl::Status RememberedTier::Remember(const Layout& layout, const std::string& id) const {
+  if (file_.empty()) return absl::OkStatus();
+  const std::string boot = IsInMemory(layout.root) ? boot_ : "";
+  if (const auto remembered = Read(); remembered.ok() && remembered->id == id && remembered->boot == boot)
+    return absl::OkStatus();
+  return WriteFileDurably(file_, absl::StrCat(id, "\n", boot, boot.empty() ? "" : "\n"), 0600);
 }
 
 }  // namespace siding::store

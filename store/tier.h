@@ -19,18 +19,26 @@ absl::StatusOr<std::string> TierId(const Layout& layout);
 // images/ is what it is known by.
 absl::Status CheckTier(const Layout& layout, const std::string& id);
 
-// What a node remembers, in a file of its own, of the tier that it has used at a root. An empty path:
-// nothing.
+// What a node remembers, in a file of its own, of the tier that it has used at a root: its id, and if it is
+// in memory the start of the machine that it lives for. An empty path: nothing.
 class RememberedTier {
  public:
-  explicit RememberedTier(std::string file) : file_(std::move(file)) {}
+  // `boot`: the start that this is; empty: not known.
+  RememberedTier(std::string file, std::string boot) : file_(std::move(file)), boot_(std::move(boot)) {}
   // kUnavailable if another tier than the one remembered is there, or none; says what to do if it was
-  // replaced. Changes nothing.
+  // replaced. One in memory is followed by another at the next start. Changes nothing.
   absl::Status Check(const Layout& layout) const;
-  absl::Status Remember(const std::string& id) const;
+  absl::Status Remember(const Layout& layout, const std::string& id) const;
 
  private:
+  struct Remembered {
+    std::string id;
+    std::string boot;  // empty: it is on a disk
+  };
+  absl::StatusOr<Remembered> Read() const;
+
   const std::string file_;
+  const std::string boot_;
 };
 
 }  // namespace siding::store

@@ -2,6 +2,7 @@
 #include "store/tier.h"
 
 #include "gmock/gmock.h"
+#include "store/disk.h"
 #include "store/test_support.h"
 
 namespace siding::store {
@@ -69,6 +70,50 @@ TEST_F(TierTest, AnotherTierIsRefusedUntilTheOldOneIsForgotten) {
   EXPECT_TRUE(absl::IsUnavailable(OpenRemembered(other).status()));
   std::filesystem::remove(folder_ + "/remembered");
   EXPECT_TRUE(OpenRemembered(other).ok());
+}
+
+class TierInMemoryTest : public FolderTest {
+ protected:
+  TierInMemoryTest() : FolderTest(kMemory), on_disk_("/tmp/siding-store-XXXXXX") {
+    EXPECT_NE(mkdtemp(on_disk_.data()), nullptr) << strerror(errno);
+  }
+  ~TierInMemoryTest() override { std::filesystem::remove_all(on_disk_); }
+  absl::Status OpenAt(const std::string& root, const std::string& boot) const {
+    return OpenDirectoryStore(root, {.remembered = folder_ + "/remembered", .boot = boot}).status();
+  }
+  std::string on_disk_;
+};
+
+TEST_F(TierInMemoryTest, AnEmptyOneIsTheTierOfTheMachinesNextStart) {
+  ASSERT_EQ(OpenAt(folder_ + "/first", "first"), absl::OkStatus());
+  EXPECT_EQ(OpenAt(folder_ + "/second", "second"), absl::OkStatus());
+  EXPECT_EQ(OpenAt(folder_ + "/second", "second"), absl::OkStatus());
+}
+
+TEST_F(TierInMemoryTest, AnEmptyOneDuringTheSameStartIsNotTheTier) {
+  ASSERT_EQ(OpenAt(folder_ + "/first", "first"), absl::OkStatus());
+  EXPECT_TRUE(absl::IsUnavailable(OpenAt(folder_ + "/second", "first")));
+  EXPECT_TRUE(absl::IsUnavailable(OpenAt(folder_ + "/second", ""))) << "which start this is is not known";
+}
+
+// An earlier agent has not said that it is in memory.
+TEST_F(TierInMemoryTest, OneThatWasUsedBeforeIsRememberedWithItsStart) {
+  ASSERT_EQ(OpenAt(folder_ + "/first", ""), absl::OkStatus());
+  ASSERT_EQ(OpenAt(folder_ + "/first", "first"), absl::OkStatus());
+  EXPECT_EQ(OpenAt(folder_ + "/second", "second"), absl::OkStatus());
+}
+
+TEST_F(TierInMemoryTest, WhereItIsNotMountedYetItIsAway) {
+  if (IsInMemory(on_disk_)) GTEST_SKIP() << on_disk_ << " is in memory";
+  ASSERT_EQ(OpenAt(folder_ + "/first", "first"), absl::OkStatus());
+  EXPECT_TRUE(absl::IsUnavailable(OpenAt(on_disk_, "second")));
+}
+
+TEST_F(TierInMemoryTest, OneOnADiskIsTheSameAfterAStart) {
+  if (IsInMemory(on_disk_)) GTEST_SKIP() << on_disk_ << " is in memory";
+  ASSERT_EQ(OpenAt(on_disk_, "first"), absl::OkStatus());
+  EXPECT_TRUE(absl::IsUnavailable(OpenAt(folder_ + "/second", "second")));
+  EXPECT_EQ(OpenAt(on_disk_, "second"), absl::OkStatus());
 }
 
 TEST_F(TierTest, WhatIsInATierThatIsAwayIsUnavailable) {

@@ -200,7 +200,8 @@ class FullTierTest : public ImageTest {
     for (const std::string name : {"/local-tier", "/shared-tier"})
       std::filesystem::remove(folder_ + "/n1" + name);
     std::filesystem::create_directories(root);
-    if (EnterPrivateMounts() && mount("none", root.c_str(), "tmpfs", 0, "size=64m") == 0) mounted_ = root;
+    if (EnterPrivateMounts() && mount("none", root.c_str(), "tmpfs", 0, "size=64m,mode=700") == 0)
+      mounted_ = root;
     if (mounted_.empty()) GTEST_SKIP() << "cannot mount a small tmpfs";
     StartHost();
     LaunchCounter(Counter());

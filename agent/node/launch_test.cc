@@ -14,6 +14,7 @@
 #include "common/fault.h"
 #include "common/files.h"
 #include "common/patience_for_test.h"
+#include "store/disk.h"
 
 namespace siding {
 namespace {
@@ -120,6 +121,63 @@ TEST_F(LaunchTest, AStoreThatIsNotThereAtTheStartIsOpenedLater) {
   EXPECT_EQ(host_->Measure().shared_disk_free(), 0);
   std::filesystem::rename(folder_ + "/away", folder_ + "/shared");
   EXPECT_TRUE(PollUntil([&] { return host_->Measure().shared_disk_free() > 0; }, kPatience));
+}
+
+// The local tier is where the test says.
+class LocalTierTest : public LaunchTest {
+ protected:
+  LocalTierTest() {
+    for (std::string* folder : {&in_memory_, &on_disk_}) EXPECT_NE(mkdtemp(folder->data()), nullptr);
+  }
+  ~LocalTierTest() override {
+    host_.reset();
+    for (const std::string& folder : {in_memory_, on_disk_}) std::filesystem::remove_all(folder);
+  }
+  TaskHostOptions Options(const std::string& node) const override {
+    TaskHostOptions options = LaunchTest::Options(node);
+    options.local_dir = local_;
+    return options;
+  }
+  void StartAt(const std::string& folder) {
+    host_.reset();
+    std::filesystem::remove(folder_ + "/n1/local-tier");  // of the one that it had before
+    local_ = folder;
+    StartHost();
+  }
+  std::string local_, in_memory_ = "/dev/shm/siding-local-XXXXXX", on_disk_ = "/var/tmp/siding-local-XXXXXX";
+};
+
+TEST_F(LocalTierTest, OneInMemoryNamesItsImagesOnceAConnection) {
+  StartAt(in_memory_);
+  host_->Describe();
+  EXPECT_TRUE(host_->Measure().local_in_memory());
+  EXPECT_FALSE(host_->Measure().has_kept()) << "not with each heartbeat";
+  host_->Describe();
+  EXPECT_TRUE(host_->Measure().has_kept());
+}
+
+TEST_F(LocalTierTest, OneInMemoryTakesItsRoomFromJobs) {
+  StartAt(in_memory_);
+  ASSERT_TRUE(PollUntil([&] { return host_->Measure().local_disk_free() > 0; }, kPatience));
+  const v1::Heartbeat heartbeat = host_->Measure();
+  if (heartbeat.local_disk_free() < 2LL << 30) GTEST_SKIP() << "too little to be seen beside other programs";
+  EXPECT_LT(heartbeat.ram_available(), AvailableMemory().value + (1 << 20) - heartbeat.local_disk_free() / 2);
+}
+
+TEST_F(LocalTierTest, OneOnADiskNamesNone) {
+  if (store::IsInMemory(on_disk_)) GTEST_SKIP() << on_disk_ << " is in memory";
+  StartAt(on_disk_);
+  host_->Describe();
+  const v1::Heartbeat heartbeat = host_->Measure();
+  EXPECT_FALSE(heartbeat.local_in_memory());
+  EXPECT_FALSE(heartbeat.has_kept());
+}
+
+TEST_F(LocalTierTest, AFolderThatOthersMayWriteToIsNotUsed) {
+  std::filesystem::permissions(in_memory_, std::filesystem::perms::all);
+  StartAt(in_memory_);
+  EXPECT_THAT(std::string(host_->Images(v1::LOCAL).status().message()), HasSubstr("mode=0700"));
+  EXPECT_TRUE(std::filesystem::is_empty(in_memory_));
 }
 
 TEST_F(LaunchTest, WhatTheNodeCannotDoIsNotTheJobsFault) {

@@ -39,6 +39,7 @@
 #include "common/status.h"
 #include "common/tls/expiry_watch.h"
 #include "spdlog/spdlog.h"
+#include "store/disk.h"
 
 namespace siding {
 namespace {
@@ -46,6 +47,8 @@ namespace {
 constexpr char kHugePages[] = "/sys/kernel/mm/transparent_hugepage/enabled";
 constexpr char kHugePagesHolders[] = "/run/siding-huge-pages";
 constexpr Bytes kProbeMemory{1 << 30};  // on a GPU
+// Of the images that are kept in memory.
+constexpr auto kBetweenLists = std::chrono::minutes(1);
 // How long a call for all reports waits for looks at tasks, at most: heartbeats make it.
 constexpr auto kLookPatience = std::chrono::seconds(1);
 
@@ -96,6 +99,26 @@ void RemoveHalfWritten(const std::string& folder) {
   }
 }
 
+// Who can write there could lead root's files elsewhere. What is mounted in memory is everybody's, unless it
+// is said otherwise.
+absl::Status CheckLocalFolder(const std::string& folder) {
+  for (const std::string below : {"", "/images", "/staging", "/tier"}) {
+    const std::string path = folder + below;
+    struct stat info = {}, link = {};
+    if (lstat(path.c_str(), &link) != 0) continue;  // it is made, or the error is the store's
+    // The folder itself may be a link of ours to where there is room.
+    info = link;
+    if (below.empty() && S_ISLNK(link.st_mode) && link.st_uid == geteuid() && stat(path.c_str(), &info) != 0)
+      continue;
+    if (S_ISDIR(info.st_mode) && info.st_uid == geteuid() && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0)
+      continue;
+    return absl::FailedPreconditionError(path +
+                                         " is not the agent's alone: expected a folder of its user's, and "
+                                         "nobody else who may write (mode=0700)");
+  }
+  return absl::OkStatus();
+}
+
 class LocalTaskHost final : public TaskHost {
  public:
   LocalTaskHost(TaskHostOptions options, ReportSink& sink, const Clock& clock)
@@ -104,6 +127,8 @@ class LocalTaskHost final : public TaskHost {
     host_.boot_id = FirstLine("/proc/sys/kernel/random/boot_id");
     host_.freezer = Freezer::Detect(host_.options.node);
     host_.fence = Fence::Detect(host_.options.node, host_.options.fence);
+    keeps_local_room_ = !host_.options.local_dir.empty();
+    if (host_.options.local_dir.empty()) host_.options.local_dir = host_.options.state_dir + "/store";
     if (host_.options.shim_path.empty()) host_.options.shim_path = BesideThisProgram("siding-shim");
     if (host_.options.init_path.empty()) host_.options.init_path = BesideThisProgram("siding-init");
     if (host_.options.gpu_helper_path.empty())
@@ -224,6 +249,10 @@ class LocalTaskHost final : public TaskHost {
     hello.set_node(host_.options.node);
     hello.set_boot_id(host_.boot_id);
     *hello.mutable_capacity() = host_.options.capacity;
+    hello.mutable_capacity()->set_memory(MemoryForJobs());
+    lists_ = 0;
+    if (auto kept = Kept()) *hello.mutable_kept() = *std::move(kept);
+    hello.set_has_shared(!host_.options.shared_dir.empty());
     hello.set_version(SIDING_VERSION);
     if (host_.criu) {
       hello.set_criu(
@@ -257,6 +286,7 @@ class LocalTaskHost final : public TaskHost {
     *heartbeat.mutable_local() = host_.rates->Get(Medium::kLocal);
     *heartbeat.mutable_shared() = host_.rates->Get(Medium::kShared);
     *heartbeat.mutable_gpu() = host_.rates->Get(Medium::kGpu);
+    AddLocalInMemory(heartbeat);
     for (v1::DamagedImage& image : scrubber_->Damaged()) *heartbeat.add_damaged() = std::move(image);
     heartbeat.set_scrubbed_bytes(scrubber_->read().value);
     for (v1::ImageCopy& copy : copies_.UnderWay()) *heartbeat.add_copies() = std::move(copy);
@@ -268,16 +298,23 @@ class LocalTaskHost final : public TaskHost {
   }
 
  private:
+  absl::StatusOr<std::unique_ptr<ImageStore>> OpenStoreAt(v1::Tier tier, const std::string& root) const {
+    const bool shared = tier == v1::SHARED;
+    if (!shared) SIDING_RETURN_IF_ERROR(CheckLocalFolder(root));
+    return OpenDirectoryStore(
+        root, {.keys = host_.options.keys,
+               .plain_folder = host_.PlainFolder(),
+               .remembered = host_.options.state_dir + (shared ? "/shared-tier" : "/local-tier"),
+               .boot = host_.boot_id});
+  }
+
   // If it is not open: a file system may be mounted after the agent has started.
   void OpenStore(v1::Tier tier) {
     const bool shared = tier == v1::SHARED;
-    const std::string root = shared ? host_.options.shared_dir : host_.options.state_dir + "/store";
+    const std::string root = shared ? host_.options.shared_dir : host_.options.local_dir;
     const absl::Status before = host_.Store(tier).status();
     if (before.ok() || root.empty()) return;
-    auto opened = OpenDirectoryStore(
-        root, {.keys = host_.options.keys,
-               .plain_folder = host_.PlainFolder(),
-               .remembered = host_.options.state_dir + (shared ? "/shared-tier" : "/local-tier")});
+    absl::StatusOr<std::unique_ptr<ImageStore>> opened = OpenStoreAt(tier, root);
     if (!opened.ok()) opened = TierProblem(opened.status());
     if (!opened.ok() && opened.status() != before)
       spdlog::error("store {}: {}", root, std::string(opened.status().message()));
@@ -286,7 +323,11 @@ class LocalTaskHost final : public TaskHost {
       MutexLock lock(host_.stores_mutex);
       (shared ? host_.shared : host_.local) = std::move(opened);
     }
-    if (!open || host_.rates->Has(MediumOf(tier))) return;
+    if (!open) return;
+    if (!shared) local_in_memory_ = (*host_.Store(tier))->IsInMemory();
+    // Before there was a choice it was this one.
+    host_.rates->IsAt(MediumOf(tier), root, shared ? root : host_.options.state_dir + "/store");
+    if (host_.rates->Has(MediumOf(tier))) return;
     work_queue_.Add([this, root, tier] {
       if (absl::Status status = ProbeTier(root, MediumOf(tier), *host_.rates); !status.ok()) {
         spdlog::warn("the speed of {} could not be measured: {}", root, std::string(status.message()));
@@ -310,6 +351,50 @@ class LocalTaskHost final : public TaskHost {
     scrubber_->ForgetDeleted(tier);
     const auto store = host_.Store(tier);
     return store.ok() ? (*store)->FreeSpace().value_or(Bytes{0}) : Bytes{0};
+  }
+
+  // The room that it still has is kept for it: jobs cannot have that memory, and it is no more than there is.
+  void AddLocalInMemory(v1::Heartbeat& heartbeat) {
+    if (!local_in_memory_) return;
+    heartbeat.set_local_in_memory(true);
+    const int64_t available = heartbeat.ram_available();
+    heartbeat.set_local_disk_free(std::min(heartbeat.local_disk_free(), available));
+    if (keeps_local_room_)
+      heartbeat.set_ram_available(std::max<int64_t>(1, available - heartbeat.local_disk_free()));
+    const auto now = std::chrono::steady_clock::now();
+    // A list is compared with what counted when the one before was heard, so the second one soon follows.
+    if (lists_ >= 2 && now < last_list_ + kBetweenLists) return;
+    if (auto kept = Kept()) *heartbeat.mutable_kept() = *std::move(kept);
+  }
+
+  // All images of the local tier, if that is in memory: what a controller knows beside them is gone. It waits
+  // for no disk.
+  std::optional<v1::KeptImages> Kept() {
+    const auto store = host_.Store(v1::LOCAL);
+    if (!local_in_memory_ || !store.ok()) return std::nullopt;
+    const auto images = (*store)->List();
+    if (!images.ok()) return std::nullopt;
+    ++lists_;
+    last_list_ = std::chrono::steady_clock::now();
+    v1::KeptImages kept;
+    for (const ImageKey& image : *images) {
+      v1::KeptImage& named = *kept.add_images();
+      named.set_checkpoint(image.checkpoint.value());
+      named.set_rank(image.rank);
+    }
+    return kept;
+  }
+
+  // Without what a local tier in memory may take of it, where jobs may use all.
+  int64_t MemoryForJobs() const {
+    const int64_t all = host_.options.capacity.memory();
+    if (!host_.options.all_memory || !local_in_memory_ || !keeps_local_room_) return all;
+    const int64_t tier = store::SizeInMemory(host_.options.local_dir).value;
+    if (tier >= all)
+      spdlog::error(
+          "--local-dir {} may take {} of memory, and this node has {}: jobs get none; give it a size",
+          host_.options.local_dir, FormatBytes(Bytes{tier}), FormatBytes(Bytes{all}));
+    return std::max<int64_t>(0, all - tier);
   }
 
   // Of the shared tier each node reads back what it has made itself.
@@ -623,6 +708,12 @@ class LocalTaskHost final : public TaskHost {
   std::map<TaskKey, std::shared_ptr<HostedTask>> tasks_ ABSL_GUARDED_BY(mutex_);
   std::set<TaskKey> leaving_ ABSL_GUARDED_BY(mutex_);  // their traces are being removed
   std::atomic<bool> probing_{false};
+  // Not where a whole machine is in memory, state folder and all: that is half of it, and is not for images.
+  bool keeps_local_room_ = false;
+  std::atomic<bool> local_in_memory_{false};
+  // Of kept images on this connection; the thread that describes the node measures it, too.
+  int lists_ = 0;
+  std::chrono::steady_clock::time_point last_list_;
   std::unique_ptr<Scrubber> scrubber_;
   ImageCopies copies_{[this](v1::Tier tier) { return host_.Store(tier); }};
   // Behind the others, for they use them. Room on the disk does not wait until images have been read.

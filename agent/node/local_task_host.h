@@ -25,11 +25,13 @@ enum class Rehearsals { kNever, kFirst, kAlways };
 
 struct TaskHostOptions {
   std::string node;
-  std::string state_dir;   // made if missing; one agent each
-  std::string shared_dir;  // shared tier; empty: this node has none
-  v1::Resources capacity;  // of GPUs, where they are looked for, at most so many as are found; -1: all
-  std::string criu_path;   // empty: searched, see agent/criu/criu.h
-  std::string shim_path;   // of siding-shim and siding-init; empty: beside this program
+  std::string state_dir;    // made if missing; one agent each
+  std::string local_dir;    // local tier; empty: `store` in the state_dir
+  std::string shared_dir;   // shared tier; empty: this node has none
+  bool all_memory = false;  // of `capacity`: the machine's, and jobs get what a local tier in memory leaves
+  v1::Resources capacity;   // of GPUs, where they are looked for, at most so many as are found; -1: all
+  std::string criu_path;    // empty: searched, see agent/criu/criu.h
+  std::string shim_path;    // of siding-shim and siding-init; empty: beside this program
   std::string init_path;
   std::string pods_socket;  // where siding-runc says that it makes a container; empty: no pods here
   std::string runc;         // the program; empty: that in PATH

@@ -25,10 +25,16 @@ constexpr size_t kProbeBytes = 64 << 20;
 
 constexpr Medium kMedia[] = {Medium::kLocal, Medium::kShared, Medium::kGpu};
 
-std::string Name(Medium medium, Transfer transfer) {
+const char* Name(Medium medium) {
   static constexpr const char* kNames[] = {"local", "shared", "gpu"};
-  return absl::StrCat(kNames[static_cast<int>(medium)], transfer == Transfer::kDump ? ".dump" : ".restore");
+  return kNames[static_cast<int>(medium)];
 }
+
+std::string Name(Medium medium, Transfer transfer) {
+  return absl::StrCat(Name(medium), transfer == Transfer::kDump ? ".dump" : ".restore");
+}
+
+std::string NameOfFolder(Medium medium) { return absl::StrCat(Name(medium), ".folder"); }
 
 void Push(std::deque<double>& samples, double value) {
   samples.push_back(value);
@@ -100,6 +106,17 @@ double Quantile(std::vector<double> values, double q) {
 
 Rates::Rates(std::string file) : file_(std::move(file)) { Load(); }
 
+void Rates::IsAt(Medium medium, const std::string& folder, const std::string& before) {
+  MutexLock lock(mutex_);
+  const auto [known, is_new] = folders_.try_emplace(medium, before);
+  if (known->second == folder && !is_new) return;
+  if (known->second != folder) {
+    for (Transfer transfer : {Transfer::kDump, Transfer::kRestore}) samples_.erase({medium, transfer});
+  }
+  known->second = folder;
+  Save();
+}
+
 void Rates::Add(Medium medium, Transfer transfer, Bytes bytes, Duration took) {
   MutexLock lock(mutex_);
   Samples& samples = samples_[{medium, transfer}];
@@ -145,6 +162,8 @@ void Rates::Load() {
   try {
     const auto json = nlohmann::json::parse(*text);
     for (Medium medium : kMedia) {
+      if (const std::string folder = json.value(NameOfFolder(medium), ""); !folder.empty())
+        folders_[medium] = folder;
       for (Transfer transfer : {Transfer::kDump, Transfer::kRestore}) {
         const auto it = json.find(Name(medium, transfer));
         if (it == json.end()) continue;
@@ -160,6 +179,7 @@ void Rates::Load() {
   } catch (const nlohmann::json::exception& error) {
     spdlog::warn("{}: {}; the rates are measured again", file_, error.what());
     samples_.clear();
+    folders_.clear();
   }
 }
 
@@ -168,6 +188,7 @@ void Rates::Save() const {
   for (const auto& [key, samples] : samples_) {
     json[Name(key.first, key.second)] = {{"speeds", samples.speeds}, {"overheads", samples.overheads}};
   }
+  for (const auto& [medium, folder] : folders_) json[NameOfFolder(medium)] = folder;
   if (absl::Status status = WriteFileAtomically(file_, json.dump(2) + "\n"); !status.ok()) {
     spdlog::warn("the measured rates could not be kept: {}", std::string(status.message()));
   }

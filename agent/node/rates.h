@@ -31,6 +31,9 @@ class Rates {
   // Keeps its samples in `file`; begins with those that are there. An unreadable file counts as none.
   explicit Rates(std::string file);
 
+  // The medium is in that folder now: what was measured of another one is forgotten. `before`: where it was
+  // if that was not kept, as by earlier agents.
+  void IsAt(Medium medium, const std::string& folder, const std::string& before);
   // Small ones say what the overhead is, large ones what the speed is.
   void Add(Medium medium, Transfer transfer, Bytes bytes, Duration took);
   bool Has(Medium medium) const;
@@ -48,6 +51,7 @@ class Rates {
   const std::string file_;
   mutable Mutex mutex_;
   std::map<std::pair<Medium, Transfer>, Samples> samples_ ABSL_GUARDED_BY(mutex_);
+  std::map<Medium, std::string> folders_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Writes 64 MiB and one block into the folder, syncs and reads them back, adds what it measured, and leaves

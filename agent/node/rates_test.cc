@@ -56,6 +56,37 @@ TEST_F(RatesTest, OneSampleIsNotTrustedMuch) {
   EXPECT_DOUBLE_EQ(rates.Get(Medium::kLocal).dump().spread(), 0.25);
 }
 
+TEST_F(RatesTest, WhatWasMeasuredInAnotherFolderIsForgotten) {
+  Rates(file()).IsAt(Medium::kLocal, "/disk", "/disk");
+  Rates rates(file());
+  for (Transfer transfer : {Transfer::kDump, Transfer::kRestore}) {
+    rates.Add(Medium::kLocal, transfer, kGigabyte, std::chrono::seconds(4));
+    rates.Add(Medium::kShared, transfer, kGigabyte, std::chrono::seconds(4));
+  }
+  rates.IsAt(Medium::kLocal, "/disk", "/disk");
+  EXPECT_TRUE(rates.Has(Medium::kLocal));
+  rates.IsAt(Medium::kLocal, "/memory", "/disk");
+  EXPECT_FALSE(rates.Has(Medium::kLocal));
+  EXPECT_TRUE(rates.Has(Medium::kShared));
+  EXPECT_FALSE(Rates(file()).Has(Medium::kLocal)) << "and it stays so";
+}
+
+TEST_F(RatesTest, WhatAnEarlierAgentMeasuredIsKept) {
+  Rates rates(file());
+  for (Transfer transfer : {Transfer::kDump, Transfer::kRestore})
+    rates.Add(Medium::kLocal, transfer, kGigabyte, std::chrono::seconds(4));
+  rates.IsAt(Medium::kLocal, "/disk", "/disk");
+  EXPECT_TRUE(rates.Has(Medium::kLocal));
+}
+
+TEST_F(RatesTest, WhatAnEarlierAgentMeasuredElsewhereIsNot) {
+  Rates rates(file());
+  for (Transfer transfer : {Transfer::kDump, Transfer::kRestore})
+    rates.Add(Medium::kLocal, transfer, kGigabyte, std::chrono::seconds(4));
+  rates.IsAt(Medium::kLocal, "/memory", "/disk");
+  EXPECT_FALSE(rates.Has(Medium::kLocal));
+}
+
 TEST_F(RatesTest, SmallTransfersTellTheOverheadOnly) {
   Rates rates(file());
   rates.Add(Medium::kShared, Transfer::kRestore, Bytes{1000}, std::chrono::milliseconds(80));

@@ -14,6 +14,9 @@ constexpr const char* kOthers[] = {
     "/run/docker/",      "/run/k3s/containerd/",   "/var/lib/containerd/",
     "/var/lib/docker/",  "/var/lib/kubelet/pods/", "/var/lib/containers/storage/"};
 
+// Where agents keep what is theirs: images in memory as well, which other nodes may not have.
+constexpr absl::string_view kSidings = "/var/lib/siding/";
+
 // Blanks, tabs, line feeds and backslashes are written as three octal digits.
 std::string Unescape(absl::string_view text) {
   std::string plain;
@@ -45,7 +48,7 @@ std::vector<Mount> ParseMounts(const std::string& mountinfo) {
 }
 
 bool IsTransient(const Mount& mount, uid_t user) {
-  if (mount.type == "nsfs") return true;
+  if (mount.type == "nsfs" || (mount.type == "tmpfs" && absl::StartsWith(mount.point, kSidings))) return true;
   for (const char* folder : kOthers)
     if (absl::StartsWith(mount.point, folder)) return true;
   constexpr absl::string_view kSessions = "/run/user/";

@@ -22,6 +22,7 @@ TEST(Mounts, OfOthersComeAndGo) {
   EXPECT_TRUE(IsTransient({"/var/lib/docker/overlay2/4f/merged", "overlay"}, 1000));
   EXPECT_TRUE(IsTransient({"/var/lib/kubelet/pods/7/volumes/x", "tmpfs"}, 1000));
   EXPECT_TRUE(IsTransient({"/run/credentials/sshd.service", "ramfs"}, 0));
+  EXPECT_TRUE(IsTransient({"/var/lib/siding/memory", "tmpfs"}, 0));
 }
 
 TEST(Mounts, ThatAJobMayNeedStay) {
@@ -31,6 +32,8 @@ TEST(Mounts, ThatAJobMayNeedStay) {
   EXPECT_FALSE(IsTransient({"/run/user/someone", "tmpfs"}, 1000));
   EXPECT_FALSE(IsTransient({"/var/lib/docker", "ext4"}, 1000));
   EXPECT_FALSE(IsTransient({"/home/ada", "autofs"}, 1000));
+  EXPECT_FALSE(IsTransient({"/var/lib/sidings", "tmpfs"}, 1000));
+  EXPECT_FALSE(IsTransient({"/var/lib/siding/shared", "nfs4"}, 1000));
 }
 
 }  // namespace

@@ -22,14 +22,31 @@ constexpr int kFaultsExit = 2;
 constexpr size_t kMostNamed = 8;  // of those that have the same finding
 
 using Check = Findings (*)(const Answers& answers);
-constexpr Check kChecks[] = {ControllersAway,   PolicyProblems,     Clocks,
-                             NoNodes,           NodesAway,          UnknownNodes,
-                             FaultyNodes,       NodesKeptFree,      CriuProblems,
-                             CriuLimits,        CriuVersions,       GpuProblems,
-                             FenceProblems,     Certificates,       Strays,
-                             TiersWithoutRoom,  TiersTooSmall,      TiersNotMeasured,
-                             SlowTiers,         UnknownBandwidth,   RestoresThatFail,
-                             JobsThatNeedAWord, JobsThatCannotGoOn, BadCheckpoints};
+constexpr Check kChecks[] = {ControllersAway,
+                             PolicyProblems,
+                             Clocks,
+                             NoNodes,
+                             NodesAway,
+                             UnknownNodes,
+                             FaultyNodes,
+                             NodesKeptFree,
+                             CriuProblems,
+                             CriuLimits,
+                             CriuVersions,
+                             GpuProblems,
+                             FenceProblems,
+                             Certificates,
+                             Strays,
+                             TiersWithoutRoom,
+                             TiersTooSmall,
+                             TiersNotMeasured,
+                             TiersInMemoryAlone,
+                             SlowTiers,
+                             UnknownBandwidth,
+                             RestoresThatFail,
+                             JobsThatNeedAWord,
+                             JobsThatCannotGoOn,
+                             BadCheckpoints};
 
 const char* NameOf(Severity severity) { return severity == Severity::kFault ? "fault" : "warning"; }
 

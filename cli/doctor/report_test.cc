@@ -31,6 +31,13 @@ void ProtectManyNodes(Answers& answers) {
   for (int i = 0; i < 8; ++i) AddHealthyNode(answers, absl::StrCat("m", i));
   answers.policy.set_yaml("most_lost_work: 10m\n");
 }
+void KeepImagesInMemoryAlone(Answers& answers) {
+  for (v1::Node& node : *answers.nodes.mutable_nodes()) {
+    node.set_local_in_memory(true);
+    node.set_shared_disk_free(0);
+    node.clear_shared();
+  }
+}
 void DamageACheckpoint(Answers& answers) {
   v1::CheckpointInfo& checkpoint = *answers.checkpoints.add_checkpoints();
   checkpoint.set_job(1);
@@ -61,6 +68,7 @@ constexpr Breakage kBreakages[] = {
     {[](Answers& a) { NodeOf(a).set_local_disk_free(1); }, "less than the 1.0 GiB that job 1"},
     {[](Answers& a) { NodeOf(a).clear_local(); }, "its local tier is not measured"},
     {[](Answers& a) { SetTestSpeed(*NodeOf(a).mutable_local(), 1e6); }, "its local tier writes"},
+    {KeepImagesInMemoryAlone, "its local tier is in memory"},
     {ProtectManyNodes, "from 11 nodes together"},
     {[](Answers& a) { Park(a, v1::Back::RETRY); }, "it cannot be restored"},
     {[](Answers& a) { Park(a, v1::Back::DECISION); }, "until somebody says"},

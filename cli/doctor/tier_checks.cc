@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cli/doctor/node_checks.h"
+#include "policy/policy_file.h"
 
 namespace siding::cli {
 namespace {
@@ -81,12 +82,17 @@ std::string TooLittle(int64_t free, const v1::Job& job, int64_t memory) {
                       " that job ", job.id(), " has in memory: it may find no room for its checkpoint");
 }
 
+// Some node has it, or has had it.
+bool HasShared(const std::vector<TierOfNode>& tiers) {
+  return std::any_of(tiers.begin(), tiers.end(), [](const auto& tier) {
+    return tier.free > 0 || tier.rates->dump().bytes_per_second() > 0;
+  });
+}
+
 // A cluster may do without shared storage, but not some of its nodes.
 Findings SharedWithoutRoom(const std::vector<TierOfNode>& tiers) {
   const bool has_room = std::any_of(tiers.begin(), tiers.end(), [](const auto& t) { return t.free > 0; });
-  const bool was_there = std::any_of(tiers.begin(), tiers.end(),
-                                     [](const auto& t) { return t.rates->dump().bytes_per_second() > 0; });
-  if (!has_room && was_there)
+  if (!has_room && HasShared(tiers))
     return {{Severity::kFault, "tier shared", absl::StrCat("it ", kNoRoom, ", on every node"),
              absl::StrCat(kMakeRoom, kGivenUp)}};
   Findings findings;
@@ -184,9 +190,30 @@ Findings TiersNotMeasured(const Answers& answers) {
   return findings;
 }
 
+Findings TiersInMemoryAlone(const Answers& answers) {
+  Findings findings;
+  const auto policy = ParsePolicyFile(answers.policy.yaml(), "the policy in force");
+  const bool copies = !policy.ok() || policy->policy.copy_images;
+  if (copies && HasShared(SharedTiers(answers))) return findings;
+  for (const v1::Node* node : NodesWithAgents(answers)) {
+    if (!node->local_in_memory()) continue;
+    findings.push_back(
+        {Severity::kWarning, "node " + node->name(),
+         "its local tier is in memory, and its images are copied nowhere: a restart of the node "
+         "loses them",
+         "give agents a --shared-dir, or a --local-dir on a disk, and leave `copy_images` to the "
+         "policy (docs/admin/checkpoints.md)"});
+  }
+  return findings;
+}
+
 Findings SlowTiers(const Answers& answers) {
   Findings findings;
-  for (const auto& tiers : {LocalTiers(answers), SharedTiers(answers)}) {
+  // A disk is not slow because others have memory.
+  std::vector<TierOfNode> in_memory, on_disk;
+  for (const TierOfNode& tier : LocalTiers(answers))
+    (tier.node->local_in_memory() ? in_memory : on_disk).push_back(tier);
+  for (const auto& tiers : {on_disk, in_memory, SharedTiers(answers)}) {
     AddSlow(tiers, DumpSpeed, "writes", findings);
     AddSlow(tiers, RestoreSpeed, "reads", findings);
   }

@@ -9,6 +9,7 @@ namespace siding::cli {
 Findings TiersWithoutRoom(const Answers& answers);
 Findings TiersTooSmall(const Answers& answers);  // for the largest job that may be checkpointed into them
 Findings TiersNotMeasured(const Answers& answers);
-Findings SlowTiers(const Answers& answers);  // beside those of the other nodes
+Findings TiersInMemoryAlone(const Answers& answers);  // nothing copies what is in them
+Findings SlowTiers(const Answers& answers);           // beside those of the other nodes
 
 }  // namespace siding::cli

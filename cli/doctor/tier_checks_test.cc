@@ -19,6 +19,31 @@ class TierChecks : public testing::Test {
   Answers answers_ = HealthyAnswers();
 };
 
+TEST_F(TierChecks, OneInMemoryNeedsASharedOneBehindIt) {
+  n2().set_local_in_memory(true);
+  EXPECT_THAT(TiersInMemoryAlone(answers_), IsEmpty());
+  answers_.policy.set_yaml("copy_images: false\n");
+  EXPECT_THAT(TiersInMemoryAlone(answers_),
+              ElementsAre(IsWarningOf("node n2", "are copied nowhere", "`copy_images`")));
+  answers_.policy.clear_yaml();
+  for (v1::Node& node : nodes()) {
+    node.set_shared_disk_free(0);
+    node.clear_shared();
+  }
+  EXPECT_THAT(TiersInMemoryAlone(answers_),
+              ElementsAre(IsWarningOf("node n2", "are copied nowhere", "--shared-dir")));
+}
+
+TEST_F(TierChecks, ADiskIsNotSlowBesideMemory) {
+  for (v1::Node& node : nodes()) {
+    node.set_local_in_memory(true);
+    SetTestSpeed(*node.mutable_local(), 3e9);
+  }
+  n2().set_local_in_memory(false);
+  SetTestSpeed(*n2().mutable_local(), 3e8);
+  EXPECT_THAT(SlowTiers(answers_), IsEmpty());
+}
+
 TEST_F(TierChecks, AHealthyClusterHasNone) {
   for (const auto check : {TiersWithoutRoom, TiersTooSmall, TiersNotMeasured, SlowTiers})
     EXPECT_THAT(check(answers_), IsEmpty());

@@ -130,6 +130,7 @@ v1::Node ShowNode(const ClusterState& state, const NodeId& id, const ObservedNod
   for (const v1::Gpu& gpu : observed.hello.gpus()) view.add_gpu_names(gpu.name());
   view.set_last_heard_us(ToMicros(observed.last_heard));
   view.set_certificate_ends_us(observed.heartbeat.certificate_ends_us());
+  view.set_local_in_memory(observed.heartbeat.local_in_memory());
   return view;
 }
 

@@ -395,6 +395,10 @@ bool Engine::IsConsistent() const {
   return impl_->state_.accounts.IsConsistent();
 }
 
+absl::StatusOr<std::vector<Event>> Engine::ReadEvents(int64_t seq, size_t limit, Duration wait) const {
+  return impl_->events_.Read(seq, limit, wait);
+}
+
 std::vector<Event> Engine::EventsAfter(int64_t seq, size_t limit, Duration wait) const {
   return impl_->events_.After(seq, limit, wait);
 }

@@ -160,7 +160,10 @@ class Engine final : public AgentEvents {
   bool IsConsistent() const;
   // For tests: messages of agents that wait for the lock. Takes none.
   size_t MessagesWaiting() const;
-  // Events after `seq`, at most `limit`; waits up to `wait` for the first one.
+  // Events after `seq`, at most `limit`; waits up to `wait` for the first one. An error: older ones cannot be
+  // read from the journal.
+  absl::StatusOr<std::vector<Event>> ReadEvents(int64_t seq, size_t limit, Duration wait) const;
+  // The same; what cannot be read is left out.
   std::vector<Event> EventsAfter(int64_t seq, size_t limit, Duration wait) const;
 
  private:

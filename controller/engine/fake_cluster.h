@@ -36,6 +36,8 @@ class FakeCluster final : public AgentLink {
     hello.set_agent(agents[name]);
     hello.set_problem(problems[name]);
     hello.set_keeps_connections(!no_networks.contains(name));
+    if (in_memory.contains(name)) *hello.mutable_kept() = KeptOn(name);
+    hello.set_has_shared(has_shared);
     for (const auto& [key, report] : tasks_) {
       if (key.first == node) *hello.add_tasks() = report;
     }
@@ -191,6 +193,16 @@ class FakeCluster final : public AgentLink {
     engine_->OnMessage(NodeId(name), message);
   }
 
+  // It says which images its local tier has.
+  void SayKept(const std::string& name) {
+    v1::FromAgent message;
+    v1::Heartbeat& heartbeat = *message.mutable_heartbeat();
+    heartbeat.set_local_in_memory(true);
+    *heartbeat.mutable_kept() = KeptOn(name);
+    engine_->OnMessage(NodeId(name), message);
+    Heartbeat(name);
+  }
+
   // How far the job's dumps are, as one rank's agent sees it.
   void Progress(JobId job, int64_t done, int64_t total, double bytes_per_second) {
     for (const auto& [key, report] : tasks_) {
@@ -273,8 +285,11 @@ class FakeCluster final : public AgentLink {
   std::set<std::string> slow_commit;  // nodes that cannot either, and hold the task until they can
   std::set<std::string> fail_delete;  // nodes on which no image can be deleted
   std::map<std::string, absl::StatusCode> copies;  // nodes that copy images, and what comes of it
-  std::map<std::string, std::string> copying;      // nodes that say they are at it, and which checkpoint
-  std::set<std::string> slow_dump;                 // nodes on which a dump begins and does not end
+  // Nodes whose local tier is in memory, and the images in it: checkpoint and agents' rank.
+  std::map<std::string, std::set<std::pair<CheckpointId, int>>> in_memory;
+  bool has_shared = true;
+  std::map<std::string, std::string> copying;  // nodes that say they are at it, and which checkpoint
+  std::set<std::string> slow_dump;             // nodes on which a dump begins and does not end
   std::set<std::string>
       slow_capture;  // nodes on which one that is together does not come to its last barrier
   std::set<std::string> fail_capture;        // nodes on which it fails there
@@ -346,6 +361,16 @@ class FakeCluster final : public AgentLink {
     task->second.set_joined(network.refused().empty());
     task->second.set_not_joined(network.refused());
     Report(node, v1::TaskReport(task->second));
+  }
+
+  v1::KeptImages KeptOn(const std::string& name) const {
+    v1::KeptImages kept;
+    for (const auto& [checkpoint, rank] : in_memory.at(name)) {
+      v1::KeptImage& image = *kept.add_images();
+      image.set_checkpoint(checkpoint.value());
+      image.set_rank(rank);
+    }
+    return kept;
   }
 
   void Execute(const NodeId& node, const v1::ToAgent& command) {

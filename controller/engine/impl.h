@@ -165,8 +165,9 @@ struct Observers {
         silence(c, act.verifications),
         stragglers(c.state, c.cluster),
         expiries(c),
+        missing(c, decide.recovery),
         reports(c, silence, faults, copy, tasks, decide.recovery, act.deletions, act.copies,
-                act.verifications, act.strays, act.orders, act.steps, stragglers),
+                act.verifications, act.strays, act.orders, act.steps, stragglers, missing),
         queue(c, tasks, decide.admission, decide.planning, decide.requests, decide.watch) {}
 
   ManagedTasks tasks;
@@ -176,6 +177,7 @@ struct Observers {
   Silence silence;
   Stragglers stragglers;
   Expiries expiries;
+  MissingImages missing;
   AgentReports reports;
   ManagedQueue queue;
 };

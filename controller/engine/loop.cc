@@ -161,6 +161,7 @@ void Engine::Impl::Tick() {
   decide_.ended.ExpireFailed();
   for (const JobId& id : decide_.ended.PurgeEnded()) Forget(id);
   decide_.copied.Expire();
+  observe_.missing.Settle();
   act_.copies.OrderCopies(decide_.copied.ToCopy(), decide_.copied.MustWait());
   act_.deletions.OrderDeletions();
   decide_.ended.CompactJournal();

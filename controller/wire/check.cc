@@ -110,6 +110,12 @@ absl::Status CheckTasks(const Reports& reports) {
   return absl::OkStatus();
 }
 
+absl::Status Check(const v1::KeptImages& kept) {
+  for (const v1::KeptImage& image : kept.images())
+    SIDING_RETURN_IF_ERROR(Within("kept: rank", image.rank(), 0, std::numeric_limits<int32_t>::max()));
+  return absl::OkStatus();
+}
+
 absl::Status Check(const v1::Heartbeat& heartbeat) {
   SIDING_RETURN_IF_ERROR(Within("ram_available", heartbeat.ram_available(), 0, kMostMemory));
   SIDING_RETURN_IF_ERROR(Within("local_disk_free", heartbeat.local_disk_free(), 0, kMostDisk));
@@ -123,6 +129,7 @@ absl::Status Check(const v1::Heartbeat& heartbeat) {
       Within("copied_bytes", heartbeat.copied_bytes(), 0, std::numeric_limits<int64_t>::max()));
   for (const v1::ImageCopy& copy : heartbeat.copies())
     SIDING_RETURN_IF_ERROR(Annotate(Check(copy), "copies"));
+  SIDING_RETURN_IF_ERROR(Check(heartbeat.kept()));
   for (const v1::DamagedImage& image : heartbeat.damaged()) {
     SIDING_RETURN_IF_ERROR(Within("damaged: rank", image.rank(), 0, std::numeric_limits<int32_t>::max()));
   }
@@ -168,6 +175,7 @@ absl::Status CheckNumbers(const v1::UpdateRequest& request) {
 absl::Status CheckNumbers(const v1::Hello& hello) {
   SIDING_RETURN_IF_ERROR(Annotate(Check(hello.capacity()), "capacity"));
   SIDING_RETURN_IF_ERROR(Within("gpus listed", hello.gpus_size(), 0, kMostGpusListed));
+  SIDING_RETURN_IF_ERROR(Check(hello.kept()));
   return CheckTasks(hello.tasks());
 }
 

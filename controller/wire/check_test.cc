@@ -72,6 +72,12 @@ TEST(CheckNumbers, ARateThatIsNoNumber) {
   EXPECT_THAT(ErrorOf(message), HasSubstr("heartbeat: shared: dump: bytes_per_second"));
 }
 
+TEST(CheckNumbers, AKeptImageOfANegativeRank) {
+  v1::FromAgent message;
+  message.mutable_heartbeat()->mutable_kept()->add_images()->set_rank(-1);
+  EXPECT_THAT(ErrorOf(message), HasSubstr("heartbeat: kept: rank"));
+}
+
 TEST(CheckNumbers, ADamagedImageOfARankThatOverflowsADifference) {
   v1::FromAgent message;
   message.mutable_heartbeat()->add_damaged()->set_rank(std::numeric_limits<int32_t>::min());

@@ -153,6 +153,8 @@ v1::Hello Agent::Hello() {
   *hello.mutable_capacity() = ToProto(machine_.capacity());
   hello.set_keeps_connections(true);
   if (machine_.fault_is_seen) hello.set_problem(machine_.fault);
+  if (machine_.local_in_memory) *hello.mutable_kept() = Kept();
+  hello.set_has_shared(true);
   for (const auto& [id, task] : tasks_) *hello.add_tasks() = task->Report();
   return hello;
 }
@@ -182,8 +184,23 @@ v1::Heartbeat Agent::Heartbeat() {
     copy.set_checkpoint(copying.local.checkpoint);
     copy.set_rank(copying.local.rank);
   }
+  heartbeat.set_local_in_memory(machine_.local_in_memory);
+  if (machine_.local_in_memory && lab_.timeline.Now() >= names_kept_at_) *heartbeat.mutable_kept() = Kept();
   for (const auto& [id, task] : tasks_) *heartbeat.add_tasks() = task->Report();
   return heartbeat;
+}
+
+// All images in its memory.
+v1::KeptImages Agent::Kept() {
+  names_kept_at_ = lab_.timeline.Now() + 1min;
+  v1::KeptImages kept;
+  for (const auto& [name, image] : lab_.store.images) {
+    if (name.disk != machine_.node().value()) continue;
+    v1::KeptImage& named = *kept.add_images();
+    named.set_checkpoint(name.checkpoint);
+    named.set_rank(name.rank);
+  }
+  return kept;
 }
 
 }  // namespace siding::simulation

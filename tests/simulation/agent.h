@@ -44,6 +44,7 @@ class Agent {
   void AnswerCopy(const v1::ToAgent& command, absl::StatusCode code);
   v1::Hello Hello();
   v1::Heartbeat Heartbeat();
+  v1::KeptImages Kept();
 
   Lab& lab_;
   Machine& machine_;
@@ -57,6 +58,7 @@ class Agent {
     bool is_written = false, called_off = false;
   };
   std::deque<Copying> copies_;  // the first is under way
+  Time names_kept_at_;
 
   AgentStream stream_;  // last: what it still sends is lost
 };

@@ -34,6 +34,9 @@ const JobRecord* Checks::Find(JobId id) const {
 // ---- At every moment. ----
 
 void Checks::OnEvent(const Event& event) {
+  static const std::set<std::string> kinds = AllEventKinds();
+  if (!kinds.contains(KindOf(event)))
+    lab_.trace.Violate(absl::StrCat("events of the kind ", KindOf(event), " cannot be asked for"));
   if (const auto* changed = std::get_if<CheckpointChanged>(&event.body)) {
     if (changed->state == CheckpointState::kGone) gone_.insert(changed->checkpoint);
     CheckRestorable(event, *changed);
@@ -115,6 +118,12 @@ void Checks::OnJoin(const TaskId& task, const v1::JoinNetwork& network) {
   }
 }
 
+void Checks::OnMemoryLost(const NodeId& node) {
+  for (const auto& [image, content] : lab_.store.images) {
+    if (image.disk == node.value()) memory_lost_.insert(image);
+  }
+}
+
 void Checks::OnBurnt(const NodeId& node) {
   burnt_.insert(node);
   for (const auto& [image, content] : lab_.store.images) {
@@ -151,7 +160,12 @@ void Checks::CheckLost(const JobRecord& job) {
 // One that is deleted because there are newer ones must not have been the last from which the job can go on.
 void Checks::CheckRestorable(const Event& event, const CheckpointChanged& changed) {
   const JobRecord& job = *Find(event.job);
-  const bool lost = LiesOnALostDisk(recorded_, recorded_.checkpoints.at(changed.checkpoint));
+  const CheckpointRecord& checkpoint = recorded_.checkpoints.at(changed.checkpoint);
+  bool lost = LiesOnALostDisk(recorded_, checkpoint) || excused_.contains(checkpoint.id);
+  for (int rank = 0; rank < static_cast<int>(checkpoint.nodes.size()); ++rank)
+    // Nor is there a copy that nobody knows of.
+    lost |= (WasLostWithMemory(ImageOf(checkpoint, rank)) || HasBurnt(ImageOf(checkpoint, rank))) &&
+            !lab_.store.images.contains({"", checkpoint.id.value(), rank});
   if (changed.state == CheckpointState::kDeleted && !IsTerminal(job.state) && changed.by.empty() && !lost &&
       job.checkpoints.empty())
     lab_.trace.Violate(absl::StrCat("the last checkpoint of job ", job.id.value(), " is deleted"));
@@ -250,7 +264,7 @@ void Checks::CheckStart(const Event& event, const JobMoved& move) {
   for (int rank = 0; rank < job.spec.nodes; ++rank) {
     if (job.exited.contains(rank)) continue;
     const ImageName image = ImageOf(recorded_.checkpoints.at(move.checkpoint), rank);
-    if (!lab_.store.images.contains(image) && !HasBurnt(image) && !may_be_gone)
+    if (!lab_.store.images.contains(image) && !HasBurnt(image) && !WasLostWithMemory(image) && !may_be_gone)
       lab_.trace.Violate(absl::StrCat("job ", job.id.value(), " is to go on from image ", ToString(image),
                                       ", which does not exist"));
   }

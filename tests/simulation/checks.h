@@ -46,6 +46,8 @@ class Checks {
   void OnJoin(const TaskId& task, const v1::JoinNetwork& network);
   // Before all that is on its disk is gone.
   void OnBurnt(const NodeId& node);
+  void OnMemoryLost(const NodeId& node);  // before its images are
+  bool WasLostWithMemory(const ImageName& image) const { return memory_lost_.contains(image); }
 
   // ---- At the end. ----
   // What is not at rest yet; empty: everything is.
@@ -81,6 +83,7 @@ class Checks {
   std::set<JobId> killed_by_user_, restarted_by_user_;
   std::set<NodeId> burnt_;
   std::set<ImageName> burnt_images_;
+  std::set<ImageName> memory_lost_;  // that were in the memory of nodes whose power was cut
   // The last incarnation of the job of which nothing ran on the node any more, if it was true what an
   // operator had said of it when the next one began.
   std::map<std::pair<NodeId, JobId>, int> given_up_;

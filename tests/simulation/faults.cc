@@ -101,6 +101,20 @@ void World::BurnOne(Random& random, std::optional<Duration> away) {
   });
 }
 
+// From a source of its own, too. Local tiers are in the memory of their nodes.
+void World::DrawMemory(uint64_t seed) {
+  Random random = SourceOf(seed, Source::kMemory);
+  if (!trouble_.deaths) return;
+  trouble_.in_memory = random.Chance(0.3);
+  for (Node& node : nodes_) node.machine->local_in_memory = trouble_.in_memory;
+}
+
+// The controller has to find out by itself.
+void World::LoseMemory(const NodeId& name) {
+  checks_->OnMemoryLost(name);
+  std::erase_if(lab_.store.images, [&](const auto& image) { return image.first.disk == name.value(); });
+}
+
 // From a source of its own, too, and needs the other nodes as a burnt one does.
 void World::DrawWrongLoss(uint64_t seed) {
   Random random = SourceOf(seed, Source::kWrongLoss);
@@ -221,6 +235,7 @@ void World::Mishap() {
     node.has_power = false;
     node.agent.reset();
     node.machine->CutPower();
+    if (node.machine->local_in_memory) LoseMemory(name);
     lab_.timeline.After(random.Between(5s, 120s), [this, &node, change = ++node.change] {
       if (change != node.change) return;
       node.has_power = true;

@@ -84,8 +84,9 @@ class Machine {
   void OnAgentDeath();              // CRIU finds that nobody answers
   void KillShim(const TaskId& id);  // nobody will see how its task ends
 
-  std::string fault;           // why no task can start there; empty: they can
-  bool fault_is_seen = false;  // by its agent
+  std::string fault;             // why no task can start there; empty: they can
+  bool fault_is_seen = false;    // by its agent
+  bool local_in_memory = false;  // its local tier, which is gone when its power is
 
   std::map<TaskId, TaskFolder> folders;
   const std::map<TaskId, Process>& processes() const { return processes_; }

@@ -52,6 +52,7 @@ enum class Source : uint64_t {
   kFaults = 13,
   kLimits = 17,
   kFullTier = 19,
+  kMemory = 23,
 };
 
 inline Random SourceOf(uint64_t seed, Source what) { return Random(~seed * static_cast<uint64_t>(what)); }

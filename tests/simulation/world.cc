@@ -41,6 +41,7 @@ World::World(uint64_t seed, bool print) : lab_(seed, print) {
   DrawSilence(seed);
   DrawFaults(seed);
   DrawWrongLoss(seed);
+  DrawMemory(seed);
   DrawRefusals(seed);
   DrawFullTier(seed);
   DrawQueueVerbs(seed);
@@ -123,12 +124,14 @@ void World::LookForRest() {
 
 // Some rank's image is missing, and only an operator can know it: it was deleted after the copy of the
 // journal was made that is in use, or its node burnt, and another one of that name has an empty disk. What
-// lies on the disk of a node that is recorded lost is left to the controller, which has to know it without
-// help.
+// lies on the disk of a node that is recorded lost, or was in a node's memory, is left to the controller,
+// which has to know it without help.
 bool World::LacksImage(const CheckpointRecord& checkpoint) const {
   if (LiesOnALostDisk(controller_->journal().state(), checkpoint)) return false;
   for (int rank = 0; rank < static_cast<int>(checkpoint.nodes.size()); ++rank) {
-    if (!checkpoint.exited.contains(rank) && !lab_.store.images.contains(ImageOf(checkpoint, rank)))
+    const ImageName image = ImageOf(checkpoint, rank);
+    if (!checkpoint.exited.contains(rank) && !lab_.store.images.contains(image) &&
+        !checks_->WasLostWithMemory(image))
       return true;
   }
   return false;

@@ -31,6 +31,7 @@ struct Trouble {
   bool silence = false;     // agents hold their connections and say nothing
   bool burn = false;        // a node is gone for good, with its disk
   bool wrong_loss = false;  // a node is called lost, and is not
+  bool in_memory = false;   // nodes' own images are gone with their power
   bool faults = false;      // on a node nothing can start for a while
   bool refusals = false;    // criu makes images that it does not take back
   bool any() const {
@@ -83,6 +84,8 @@ class World {
   void DrawBurn(uint64_t seed);
   void BurnOne(Random& random, std::optional<Duration> away);
   void DrawWrongLoss(uint64_t seed);
+  void DrawMemory(uint64_t seed);
+  void LoseMemory(const NodeId& name);
   void LoseWrongly(Random& random);
   void CutOffOnceHeard(const NodeId& name, Duration for_so_long);
   void DrawRefusals(uint64_t seed);

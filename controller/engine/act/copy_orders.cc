@@ -22,8 +22,12 @@ constexpr int kUnheard = 3;
 void CopyOrders::OrderCopies(const std::vector<WantedCopy>& wanted, bool pause) {
   std::set<CheckpointId> names;
   for (const WantedCopy& copy : wanted) names.insert(copy.checkpoint);
+  for (const auto& [image, since] : state_.missing_images) names.insert(image.first);
   std::erase_if(open_, [&](const auto& copy) { return !names.contains(copy.first.first); });
   std::erase_if(by_op_, [&](const auto& asked) { return !cluster_.IsConnected(asked.second.node); });
+  // Nothing is written: what is not in its place can be there already only.
+  for (const auto& [image, since] : state_.missing_images)
+    OrderRank(state_.checkpoints.at(image.first), image.second, {});
 
   const size_t most = std::max(kAtOnce, state_.observed_nodes.size() / 4);
   size_t under_way = 0;
@@ -31,6 +35,7 @@ void CopyOrders::OrderCopies(const std::vector<WantedCopy>& wanted, bool pause) 
     const CheckpointRecord& checkpoint = state_.checkpoints.at(copy.checkpoint);
     const std::map<int, Bytes> begun = CopiesUnderWay(state_, checkpoint);
     for (int rank = 0; rank < static_cast<int>(checkpoint.nodes.size()); ++rank) {
+      if (state_.missing_images.contains({copy.checkpoint, rank})) continue;  // as above
       const bool is_begun = begun.contains(rank);
       const bool may_begin = under_way < most && !pause;
       if (is_begun || may_begin || open_.contains({copy.checkpoint, rank}))

@@ -23,9 +23,10 @@ class CopyOrders {
   CopyOrders(const Context& c, Orders& orders)
       : state_(c.state), clock_(c.clock), cluster_(c.cluster), limited_log_(c.limited_log), orders_(orders) {}
 
-  // For each rank that is not known to be there, unless its node was asked a moment ago, or has failed; of so
-  // many checkpoints at once as a quarter of the nodes, sixteen at least, the first ones first. Those under
-  // way wait while they `pause`, and no others are begun.
+  // For each rank that is missing on its node, to find out whether it is in shared storage already. And for
+  // each that is wanted and not known to be there, unless its node was asked a moment ago, or has failed; of
+  // so many checkpoints at once as a quarter of the nodes, sixteen at least, the first ones first. Those
+  // under way wait while they `pause`, and no others are begun.
   void OrderCopies(const std::vector<WantedCopy>& wanted, bool pause);
   // Null: no copy has this number. Valid until it is answered.
   const AskedToCopy* AskedOf(int64_t op) const;

@@ -154,7 +154,7 @@ std::string CopiedImages::WhyUnwanted(const CheckpointRecord& image, const JobRe
     // Nothing: its agent has not said yet, or the tier is away.
     const Bytes free = tiers_.Free(node, Tier::kLocal, under_way);
     if (free > Bytes{0} && (free < image.PartOfRank() || free < LargestOn(node)))
-      return absl::StrCat("the disk of node ", node.value(), " is nearly full");
+      return absl::StrCat("the local tier of node ", node.value(), " is nearly full");
   }
   return "";
 }

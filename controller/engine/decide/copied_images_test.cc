@@ -341,6 +341,141 @@ TEST_F(CopiedImagesTest, WhereTheNodeIsLostDamageInSharedStorageIsDamage) {
   });
 }
 
+// ---- In the memory of a node that restarts. ----
+
+class ImagesInMemoryTest : public CopiedImagesTest {
+ protected:
+  ImagesInMemoryTest() { cluster_.in_memory = {{"a", {}}, {"b", {}}}; }
+  // With these images in its memory.
+  void ComeBack(const std::string& node, std::set<std::pair<CheckpointId, int>> images = {}) {
+    cluster_.in_memory[node] = std::move(images);
+    cluster_.Disconnect(node);
+    cluster_.Restart(node);
+    Settle();
+  }
+  CheckpointState StateOf(const CheckpointId& id) {
+    CheckpointState found{};
+    engine_->Read([&](const ClusterState& state) { found = state.checkpoints.at(id).state; });
+    return found;
+  }
+  void NoSharedTier() {
+    cluster_.has_shared = false;
+    cluster_.shared_bytes_per_second = 0;
+    for (const char* node : {"a", "b"}) cluster_.Disconnect(node);
+    for (const char* node : {"a", "b"}) cluster_.Restart(node);
+    Settle();
+  }
+};
+
+TEST_F(ImagesInMemoryTest, AnImageThatIsNowhereAnyMoreDoesNotCount) {
+  const JobId job = Parked();
+  const CheckpointId image = Image(job).id;
+  CopiesComeTo(absl::StatusCode::kNotFound);
+  ComeBack("a");
+  EXPECT_THAT(StateOf(image), testing::AnyOf(CheckpointState::kDeleted, CheckpointState::kGone));
+}
+
+TEST_F(ImagesInMemoryTest, WhereThereIsNoSharedTierNobodyIsAsked) {
+  NoSharedTier();
+  const JobId job = Parked();
+  const CheckpointId image = Image(job).id;
+  ComeBack("a");
+  EXPECT_THAT(StateOf(image), testing::AnyOf(CheckpointState::kDeleted, CheckpointState::kGone));
+  EXPECT_EQ(Copies(), 0);
+}
+
+// Its node has copied it, and the answer was lost.
+TEST_F(ImagesInMemoryTest, OneThatIsFoundInSharedStorageCounts) {
+  const JobId job = Parked();
+  const CheckpointId image = Image(job).id;
+  CopiesComeTo(kOk);
+  ComeBack("a");
+  EXPECT_EQ(StateOf(image), CheckpointState::kGood);
+  EXPECT_EQ(Image(job).tier, Tier::kShared);
+}
+
+TEST_F(ImagesInMemoryTest, WhileSharedStorageIsAwayItCounts) {
+  const JobId job = Parked();
+  const CheckpointId image = Image(job).id;
+  CopiesComeTo(absl::StatusCode::kUnavailable);
+  ComeBack("a");
+  EXPECT_EQ(StateOf(image), CheckpointState::kGood);
+}
+
+TEST_F(ImagesInMemoryTest, UntilTheNodeHasSaidItsJobIsNotRestoredFromIt) {
+  const JobId job = Parked();
+  cluster_.in_memory["a"] = {};
+  cluster_.Disconnect("a");
+  cluster_.Restart("a");
+  ASSERT_TRUE(engine_->Release(kAda, job).ok());
+  EXPECT_EQ(State(job), JobState::kParked);
+}
+
+TEST_F(ImagesInMemoryTest, OfAGangOneRankIsEnough) {
+  const JobId job = Parked(2);
+  const CheckpointId image = Image(job).id;
+  CopiesComeTo(absl::StatusCode::kNotFound);
+  ComeBack("b");
+  EXPECT_THAT(StateOf(image), testing::AnyOf(CheckpointState::kDeleted, CheckpointState::kGone));
+}
+
+TEST_F(ImagesInMemoryTest, ItsJobGoesBackToTheOneBefore) {
+  const JobId job = Running();
+  const auto earlier = engine_->Checkpoint(kAda, job, Tier::kShared);
+  Settle();
+  ASSERT_TRUE(engine_->Vacate(kAda, job, Tier::kLocal).ok());
+  ASSERT_TRUE(engine_->Hold(kAda, job).ok());
+  Settle();
+  ASSERT_EQ(State(job), JobState::kParked);
+  CopiesComeTo(absl::StatusCode::kNotFound);
+  ComeBack("a");
+  ASSERT_TRUE(engine_->Release(kAda, job).ok());
+  Settle();
+  EXPECT_EQ(State(job), JobState::kRunning);
+  EXPECT_EQ(cluster_.Last(v1::ToAgent::kRestore).restore().checkpoint(), earlier->value());
+}
+
+TEST_F(ImagesInMemoryTest, OneThatIsStillThereCounts) {
+  const JobId job = Parked();
+  const CheckpointId image = Image(job).id;
+  CopiesComeTo(absl::StatusCode::kNotFound);
+  ComeBack("a", {{image, 0}});
+  EXPECT_EQ(StateOf(image), CheckpointState::kGood);
+}
+
+// A list may be older than it; the one after is not.
+TEST_F(ImagesInMemoryTest, OneThatWasMadeSinceTheLastListIsJudgedByTheNextButOne) {
+  NoSharedTier();
+  ComeBack("a");
+  const JobId job = Parked();
+  const CheckpointId image = Image(job).id;
+  cluster_.SayKept("a");
+  EXPECT_EQ(StateOf(image), CheckpointState::kGood);
+  cluster_.SayKept("a");
+  Settle();
+  EXPECT_THAT(StateOf(image), testing::AnyOf(CheckpointState::kDeleted, CheckpointState::kGone));
+}
+
+TEST_F(ImagesInMemoryTest, ANodeThatNamesNoneHasItsTierOnADisk) {
+  NoSharedTier();
+  const JobId job = Parked();
+  cluster_.in_memory.clear();
+  cluster_.Disconnect("a");
+  cluster_.Restart("a");
+  Settle();
+  EXPECT_EQ(StateOf(Image(job).id), CheckpointState::kGood);
+}
+
+TEST_F(ImagesInMemoryTest, WhatIsInSharedStorageAsWellIsLeftThere) {
+  CopiesComeTo(kOk);
+  const JobId job = Parked();
+  ASSERT_EQ(Image(job).copies, NodeCopies::kUsed);
+  ComeBack("a");
+  EXPECT_EQ(StateOf(Image(job).id), CheckpointState::kGood);
+  EXPECT_EQ(Image(job).tier, Tier::kShared);
+  EXPECT_THAT(Kinds(job), testing::Contains("copies-unwanted"));
+}
+
 // ---- What is not needed on nodes any more. ----
 
 TEST_F(CopiedImagesTest, WithANewerImageTheOneOnTheDiskGoes) {

@@ -187,7 +187,17 @@ bool Recovery::NeedsDecision(const JobRecord& job) const {
 bool Recovery::MustWait(const JobRecord& job) const {
   const std::optional<Time> until = HeldBackUntil(job.id);
   return job.held || (until && clock_.Now() < *until) || NeedsDecision(job) || WaitsForNextRound(job) ||
-         cluster_.HasLeftTasks(job);
+         cluster_.HasLeftTasks(job) || IsLookedFor(job);
+}
+
+// Its image is missing on a node, which is asked whether it is in shared storage: it would be restored in
+// vain.
+bool Recovery::IsLookedFor(const JobRecord& job) const {
+  const CheckpointRecord* const newest = NewestImage(state_, job);
+  if (newest == nullptr) return false;
+  const auto missing = state_.missing_images.lower_bound({newest->id, 0});
+  return missing != state_.missing_images.end() && missing->first.first == newest->id &&
+         clock_.Now() < missing->second + kLookPatience;
 }
 
 const std::set<NodeId>* Recovery::NotOn(const JobRecord& job) const {

@@ -29,6 +29,8 @@ class Recovery {
   // A node that had no GPU or no key for a job, or could not thaw it, may be able to after this, or another
   // node may be free.
   static constexpr Duration kLackPause = std::chrono::seconds(10);
+  // For a node's word on an image that is missing.
+  static constexpr Duration kLookPatience = std::chrono::seconds(30);
 
   // By CRIU, of one image.
   struct Refusals {
@@ -83,6 +85,7 @@ class Recovery {
   bool GoesBackToNodes(const CheckpointRecord& checkpoint, const std::string& why);
 
  private:
+  bool IsLookedFor(const JobRecord& job) const;
   void SavedStartFailed(const JobRecord& job, int rank, const v1::TaskReport& report, const std::string& why);
   bool HasReadCopy(const JobRecord& job, int rank) const;
   JobMoved BackToWhatIsSaved(const JobRecord& job, const std::string& why) const;

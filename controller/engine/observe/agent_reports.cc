@@ -19,6 +19,7 @@ constexpr size_t kMostKept = 32 * kMiB;
 // Shown to every user who lists the nodes.
 v1::Hello ToKeep(v1::Hello hello) {
   hello.clear_tasks();
+  hello.clear_kept();
   for (std::string* text :
        {hello.mutable_boot_id(), hello.mutable_version(), hello.mutable_criu(), hello.mutable_criu_problem(),
         hello.mutable_gpu_problem(), hello.mutable_fence_problem(), hello.mutable_no_network(),
@@ -47,6 +48,8 @@ absl::Status AgentReports::OnConnected(const NodeId& node, const v1::Hello& hell
   observed.last_heard = observed.last_beat = clock_.Now();
   faults_.OnHello(node, observed, hello);
   observed.hello = ToKeep(hello);
+  observed.images_then.clear();
+  if (hello.has_kept()) missing_.OnHello(node, hello.kept());
   // The list is whole: a task that is not in it is not there.
   auto& tasks = observed_.observed_tasks[node];
   for (const auto& [id, task] : tasks) agenda_.jobs.insert(id.job);
@@ -107,6 +110,7 @@ void AgentReports::OnMessage(const NodeId& node, const v1::FromAgent& message) {
       observed.heartbeat = message.heartbeat();
       observed.heartbeat.clear_tasks();
       observed.heartbeat.clear_damaged();
+      observed.heartbeat.clear_kept();
       observed.heartbeat.clear_problem();
       if (observed.heartbeat.copies_size() > 0) {
         observed_.copying.insert(node);
@@ -114,6 +118,7 @@ void AgentReports::OnMessage(const NodeId& node, const v1::FromAgent& message) {
         observed_.copying.erase(node);
       }
       faults_.OnWord(node, observed, message.heartbeat().problem());
+      if (message.heartbeat().has_kept()) missing_.OnKept(node, message.heartbeat().kept());
       for (const v1::DamagedImage& image : message.heartbeat().damaged()) OnDamaged(node, image);
       for (const v1::TaskReport& report : message.heartbeat().tasks()) OnReport(node, report);
       agenda_.schedule |= first;
@@ -253,7 +258,9 @@ void AgentReports::OnCopied(const CopyOrders::AskedToCopy& asked, const v1::OpRe
   // Of one that is in shared storage by now it says nothing.
   if (result.code() == static_cast<int>(absl::StatusCode::kDataLoss) && IsOnNodesOnly(id))
     return TakeForDamaged(id, rank, node, result.message());
+  if (result.code() == static_cast<int>(absl::StatusCode::kNotFound)) return missing_.OnNotFound(id, rank);
   if (result.code() != 0) return;
+  missing_.OnCopied(id, rank);
   std::erase_if(observed_.copied_ranks, [&](const auto& copied) { return !IsOnNodesOnly(copied.first); });
   if (!IsOnNodesOnly(id)) return;
   observed_.copied_ranks[id].insert(rank);

@@ -13,6 +13,7 @@
 #include "controller/engine/decide/recovery.h"
 #include "controller/engine/observe/copy_recovery.h"
 #include "controller/engine/observe/managed_tasks.h"
+#include "controller/engine/observe/missing_images.h"
 #include "controller/engine/observe/node_faults.h"
 #include "controller/engine/observe/silence.h"
 #include "controller/engine/observe/stragglers.h"
@@ -25,7 +26,7 @@ class AgentReports {
   AgentReports(const Context& c, Silence& silence, NodeFaults& faults, CopyRecovery& copy,
                ManagedTasks& tasks, Recovery& recovery, Deletions& deletions, CopyOrders& copies,
                Verifications& verifications, Strays& strays, Orders& orders, StepNetworks& steps,
-               Stragglers& stragglers)
+               Stragglers& stragglers, MissingImages& missing)
       : state_(c.state),
         observed_(c.observed),
         clock_(c.clock),
@@ -46,7 +47,8 @@ class AgentReports {
         strays_(strays),
         orders_(orders),
         steps_(steps),
-        stragglers_(stragglers) {}
+        stragglers_(stragglers),
+        missing_(missing) {}
 
   // The hello lists all tasks that are on the node. kFailedPrecondition: it has an agent connected already.
   absl::Status OnConnected(const NodeId& node, const v1::Hello& hello);
@@ -91,6 +93,7 @@ class AgentReports {
   Orders& orders_;
   StepNetworks& steps_;
   Stragglers& stragglers_;
+  MissingImages& missing_;
 };
 
 }  // namespace siding

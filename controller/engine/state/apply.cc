@@ -247,6 +247,7 @@ class Applier {
   void operator()(const JournalRestored& e) {
     state_.last_job = std::max(state_.last_job, e.last_job);
     state_.restored_at = event_.at;
+    state_.copied_until = e.copied;
     state_.skipped_orders = std::clamp(e.orders, 0, kMostOrdersSkipped);
     // Only the agents know the orders and images since then. Their numbers are not used again.
     for (const auto& [id, job] : state_.unfinished) {

@@ -196,6 +196,9 @@ struct ObservedNode {
   int claims = 0;
   std::set<std::pair<TaskId, int64_t>> foreign;  // tasks of other clusters that it has, each with its cluster
   std::map<Tier, FailedTier> failed_tiers;
+  // When it said last which images its local tier has, if that is in memory: checkpoints that counted with an
+  // image of that rank there.
+  std::vector<std::pair<CheckpointId, int>> images_then;
   v1::Hello hello;
   v1::Heartbeat heartbeat;
 };
@@ -235,7 +238,9 @@ struct DurableState {
   std::set<CheckpointId> unwanted;  // those that are deleted or damaged: to be taken out of the store
   std::set<CheckpointId> copied;    // those whose images are on nodes' own disks as well
   std::map<NodeId, NodeRecord> nodes;
-  Time restored_at;        // when a copy was put back; 0: it never was
+  Time restored_at;  // when a copy was put back; 0: it never was
+  int64_t copied_until =
+      0;  // its last event: later ones of then are not known, and their numbers are given again
   int skipped_orders = 0;  // then, of each job
   // Nodes that were lost, and jobs that were started again then although tasks of theirs may live there. Or
   // that were away when jobs were found elsewhere: what the journal of then knew is not in the copy.
@@ -259,6 +264,9 @@ struct ObservedState {
   // Of those that are on nodes' own disks as well: a restore has failed, whatever the reason. The next one
   // reads shared storage.
   std::set<CheckpointId> doubted_copies;
+  // Of checkpoints that are on their nodes only: a node does not name that rank's image any more, and it is
+  // being found out whether it is in shared storage.
+  std::map<std::pair<CheckpointId, int>, Time> missing_images;  // and since when
 };
 
 struct ClusterState : DurableState, ObservedState {};

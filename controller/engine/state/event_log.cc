@@ -30,19 +30,22 @@ void EventLog::Append(std::vector<Event> events) {
   changed_.NotifyAll();
 }
 
-std::vector<Event> EventLog::After(int64_t seq, size_t limit, Duration wait) const {
-  bool is_in_memory = true;
+absl::StatusOr<std::vector<Event>> EventLog::Read(int64_t seq, size_t limit, Duration wait) const {
   {
     MutexLock lock(mutex_);
     changed_.WaitFor(mutex_, wait, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return newest() > seq; });
-    if (newest() <= seq) return {};
-    is_in_memory = recent_.front().seq <= seq + 1;
+    if (newest() <= seq) return std::vector<Event>();
+    if (recent_.front().seq <= seq + 1) return Recent(seq, limit);
   }
-  if (!is_in_memory) {
-    auto older = journal_.Read(seq, limit);
-    if (older.ok()) return *std::move(older);
-    spdlog::warn("old events cannot be read: {}", std::string(older.status().message()));
-  }
+  auto older = journal_.Read(seq, limit);
+  if (!older.ok()) spdlog::warn("old events cannot be read: {}", std::string(older.status().message()));
+  return older;
+}
+
+std::vector<Event> EventLog::After(int64_t seq, size_t limit, Duration wait) const {
+  auto events = Read(seq, limit, wait);
+  if (events.ok()) return *std::move(events);
+  MutexLock lock(mutex_);
   return Recent(seq, limit);
 }
 
@@ -57,11 +60,10 @@ bool EventLog::VisitAfter(int64_t seq, absl::FunctionRef<bool(const Event&)> vis
 }
 
 std::vector<Event> EventLog::Recent(int64_t seq, size_t limit) const {
-  MutexLock lock(mutex_);
   const auto first = std::upper_bound(recent_.begin(), recent_.end(), seq,
                                       [](int64_t s, const Event& event) { return s < event.seq; });
   const auto count = std::min<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(limit), recent_.end() - first);
-  return {first, first + count};
+  return std::vector<Event>(first, first + count);
 }
 
 }  // namespace siding

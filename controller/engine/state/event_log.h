@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
 #include "common/clock.h"
 #include "common/mutex.h"
 #include "controller/engine/state/cluster_state.h"
@@ -23,14 +24,17 @@ class EventLog {
 
   // Events that are durable and follow on those before. What it has already is left out.
   void Append(std::vector<Event> events);
-  // Events after `seq`, at most `limit`; waits up to `wait` for the first one.
+  // Events after `seq`, at most `limit`; waits up to `wait` for the first one. An error: those that are in
+  // memory no more cannot be read.
+  absl::StatusOr<std::vector<Event>> Read(int64_t seq, size_t limit, Duration wait) const;
+  // The same; what cannot be read is left out.
   std::vector<Event> After(int64_t seq, size_t limit, Duration wait) const;
   // Shows the events after `seq`, the oldest first, until `visit` says false. Nothing is copied, and the log
   // is locked meanwhile. False: some are in memory no more, and none is shown.
   bool VisitAfter(int64_t seq, absl::FunctionRef<bool(const Event&)> visit) const;
 
  private:
-  std::vector<Event> Recent(int64_t seq, size_t limit) const;
+  std::vector<Event> Recent(int64_t seq, size_t limit) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int64_t newest() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return recent_.empty() ? 0 : recent_.back().seq;
   }

@@ -3,15 +3,18 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/files.h"
 #include "common/status.h"
 #include "common/tls/endpoint.h"
 #include "common/yaml/fields.h"
+#include "model/event.h"
 
 namespace siding {
 
@@ -114,6 +117,48 @@ Fields WebhookFields(WebhookConfig& webhook) {
           {"key", Text(webhook.key)}};
 }
 
+absl::StatusOr<EventLogKind> ParseEventLog(const std::string& name) {
+  if (name == "journald") return EventLogKind::kJournald;
+  if (name == "syslog") return EventLogKind::kSyslog;
+  return absl::InvalidArgumentError("expected journald or syslog");
+}
+
+Setter EventKinds(std::set<std::string>& out) {
+  return NamesOf([&out](const std::vector<std::string>& names) -> absl::Status {
+    const std::set<std::string> known = AllEventKinds();
+    out = {names.begin(), names.end()};
+    if (out.empty())
+      return absl::InvalidArgumentError("expected one kind of events or more; of all, nothing is said");
+    for (const std::string& name : out) {
+      if (!known.contains(name))
+        return absl::InvalidArgumentError(absl::StrCat("expected another kind of events than '", name,
+                                                       "', one of ", absl::StrJoin(known, ", ")));
+    }
+    return absl::OkStatus();
+  });
+}
+
+Fields ReceiverFields(ReceiverSettings& receiver) {
+  return {{"name", Text(receiver.name)},
+          {"url", Text(receiver.url)},
+          {"secret", Text(receiver.secret)},
+          {"ca", Text(receiver.authority)},
+          {"log", ParsedInto(receiver.log, ParseEventLog)},
+          {"kinds", EventKinds(receiver.kinds)}};
+}
+
+// "" if all is well.
+std::string ProblemOf(const std::vector<ReceiverSettings>& receivers) {
+  std::set<std::string> names;
+  for (size_t i = 0; i < receivers.size(); ++i) {
+    const std::string at = absl::StrCat("events_to[", i + 1, "]: ");
+    if (const absl::Status good = Check(receivers[i]); !good.ok()) return absl::StrCat(at, good.message());
+    if (!names.insert(receivers[i].name).second)
+      return absl::StrCat(at, receivers[i].name, ": expected another name for each");
+  }
+  return "";
+}
+
 Setter HostFolders(std::vector<std::string>& out) {
   return NamesOf([&out](const std::vector<std::string>& paths) -> absl::Status {
     out.clear();
@@ -164,6 +209,7 @@ std::string ProblemOf(const ControllerConfig& config) {
     return "page_proxy: expected addresses and secret together: by an address alone all of its machine are";
   if (proxy.orders && proxy.addresses.empty())
     return "page_proxy.orders: expected addresses and secret with it, of the proxy whose word is taken";
+  if (const std::string problem = ProblemOf(config.events_to); !problem.empty()) return problem;
   if (limits.arriving_calls >= limits.threads) {
     return absl::StrCat("limits.arriving_calls: ", limits.arriving_calls,
                         "; expected fewer than limits.threads (", limits.threads, "), for each holds one");
@@ -187,6 +233,7 @@ std::string ProblemOf(const ControllerConfig& config) {
 
 absl::StatusOr<ControllerConfig> ParseControllerConfig(const std::string& text, const std::string& name) {
   ControllerConfig config;
+  std::deque<ReceiverSettings> receivers;  // each stays where it is while it is read
   FieldReader reader(name);
   SIDING_RETURN_IF_ERROR(reader.Read(
       text, {{"socket", Text(config.socket)},
@@ -203,6 +250,8 @@ absl::StatusOr<ControllerConfig> ParseControllerConfig(const std::string& text, 
              {"keep_ended", Span(config.retention.keep_ended)},
              {"keep_ended_jobs", Whole(config.retention.keep_ended_jobs, 0, kMost)},
              {"log_level", Text(config.log_level)},
+             {"log_format", Text(config.log_format)},
+             {"events_to", reader.MapList([&] { return ReceiverFields(receivers.emplace_back()); })},
              {"slurm", reader.Map(SlurmFields(config.slurm))},
              {"kubernetes", reader.Map(KubernetesFields(reader, config.kubernetes))},
              {"limits", reader.Map(LimitFields(config.limits))},
@@ -211,6 +260,7 @@ absl::StatusOr<ControllerConfig> ParseControllerConfig(const std::string& text, 
              {"identity",
               Parsed([&config](const std::string& text) { return ParseIdentityBy(text, config.identity); })},
              {"munge_socket", Text(config.munge_socket)}}));
+  config.events_to.assign(receivers.begin(), receivers.end());
   if (const std::string problem = ProblemOf(config); !problem.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(name, ": ", problem));
   }

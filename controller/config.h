@@ -4,12 +4,14 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/tls/certificates.h"
 #include "common/units.h"
 #include "controller/api/limits.h"
 #include "controller/engine/state/retention.h"
+#include "controller/notify/settings.h"
 #include "controller/platform/kubernetes/objects/host_paths.h"
 #include "controller/platform/slurm/client/open.h"
 
@@ -68,6 +70,7 @@ struct ControllerConfig {
   std::string metrics_address = "127.0.0.1";  // of an interface, or all: 0.0.0.0, ::
   std::string page;                           // "ADDRESS:PORT" for the operators' page; empty: none
   std::string log_level = "info";
+  std::string log_format = "text";
   ServiceLimits limits;
   Retention retention;
   std::string listen;  // "ADDRESS:PORT" for remote agents and users; empty: none
@@ -78,6 +81,7 @@ struct ControllerConfig {
   KubernetesConfig kubernetes;       // not with slurm
   std::set<std::string> page_names;  // by which browsers know the page, in small letters
   PageProxyConfig page_proxy;
+  std::vector<ReceiverSettings> events_to;
 };
 
 // Its journal's file.

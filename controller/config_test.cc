@@ -37,6 +37,36 @@ TEST(Config, StandsByWhenItIsTold) {
   EXPECT_TRUE(config->shared_state);
   EXPECT_FALSE(ParseControllerConfig("", "c.yaml")->standby);
 }
+TEST(Config, ReadsWhoIsToldOfEvents) {
+  const auto config = ParseControllerConfig(
+      "events_to:\n  - {name: pager, url: https://hooks.example.org/x, secret: /k, ca: /c, kinds: [place, "
+      "node-lost]}\n"
+      "  - {name: log, log: journald}\n",
+      "c.yaml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  ASSERT_EQ(config->events_to.size(), 2u);
+  const ReceiverSettings& pager = config->events_to[0];
+  EXPECT_EQ(pager.url, "https://hooks.example.org/x");
+  EXPECT_EQ(pager.secret, "/k");
+  EXPECT_EQ(pager.authority, "/c");
+  EXPECT_THAT(pager.kinds, testing::ElementsAre("node-lost", "place"));
+  EXPECT_EQ(config->events_to[1].log, EventLogKind::kJournald);
+}
+TEST(Config, WhoIsToldOfEventsHasANameOfItsOwn) {
+  EXPECT_THAT(ErrorOf("events_to:\n  - {name: log, log: journald}\n  - {name: log, log: syslog}\n"),
+              HasSubstr("events_to[2]: log: expected another name"));
+  EXPECT_THAT(ErrorOf("events_to:\n  - {name: log}\n"), HasSubstr("log: expected either url, or log"));
+}
+TEST(Config, NoKindsOfEventsAreNotAllKinds) {
+  EXPECT_THAT(ErrorOf("events_to:\n  - {name: log, log: journald, kinds: []}\n"),
+              HasSubstr("expected one kind of events or more"));
+}
+TEST(Config, EventsHaveKindsThatThereAre) {
+  EXPECT_THAT(
+      ErrorOf("events_to:\n  - name: log\n    log: journald\n    kinds: [plaec]\n"),
+      testing::AllOf(HasSubstr("c.yaml:4"),
+                     HasSubstr("expected another kind of events than 'plaec', one of became-preemptible, ")));
+}
 TEST(Config, AHeartbeatHasALeastInterval) {
   EXPECT_THAT(ErrorOf("heartbeat: 1ms"), HasSubstr("heartbeat: expected 100ms or more"));
 }

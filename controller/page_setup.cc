@@ -7,19 +7,15 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/files.h"
 #include "common/logging.h"
 #include "common/status.h"
 #include "common/tls/certificates.h"
 
 namespace siding {
 namespace {
-
-constexpr size_t kShortestSecret = 32;
 
 // As it stands in page_names: one of IPv6 in brackets.
 bool IsIpAddress(const std::string& name) {
@@ -31,24 +27,11 @@ bool HasTlsFiles(const TlsFiles& tls) {
   return !tls.ca.empty() && !tls.certificate.empty() && !tls.key.empty();
 }
 
-absl::StatusOr<std::string> ReadSecret(const std::string& file) {
-  SIDING_RETURN_IF_ERROR(CheckSecretMode("page_proxy.secret", file));
-  SIDING_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
-  std::string secret(absl::StripAsciiWhitespace(text));
-  for (const char c : secret) {
-    if (!absl::ascii_isgraph(static_cast<unsigned char>(c))) secret.clear();
-  }
-  if (secret.size() >= kShortestSecret) return secret;
-  return absl::InvalidArgumentError(absl::StrCat("page_proxy.secret ", file, ": expected one word of ",
-                                                 kShortestSecret,
-                                                 " characters or more, such as by 'openssl rand -hex 32'"));
-}
-
 absl::StatusOr<page::PageProxy> ProxyOf(const PageProxyConfig& config) {
   if (config.addresses.empty()) return page::PageProxy();
   if (absl::EqualsIgnoreCase(config.user_header, page::kProxySecretHeader))
     return absl::InvalidArgumentError("page_proxy.user_header: expected another one than the secret's");
-  SIDING_ASSIGN_OR_RETURN(std::string secret, ReadSecret(config.secret));
+  SIDING_ASSIGN_OR_RETURN(std::string secret, ReadSecretWord("page_proxy.secret", config.secret));
   return page::PageProxy{config.addresses, config.user_header, std::move(secret), config.orders};
 }
 

@@ -2,6 +2,7 @@
 #include "model/event.h"
 
 #include <iterator>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -142,6 +143,41 @@ struct Kind {
   std::string operator()(const JournalRestored&) { return "restored"; }
 };
 
+// One of each kind, for their names.
+template <size_t... kIndex>
+std::vector<EventBody> Examples(std::index_sequence<kIndex...>) {
+  std::vector<EventBody> all = {std::variant_alternative_t<kIndex, EventBody>()...};
+  for (int i = 0; i < kJobEventCount; ++i) {
+    JobMoved move;
+    move.event = static_cast<JobEvent>(i);
+    all.emplace_back(move);
+  }
+  JobMoved interrupted;
+  interrupted.interrupted = true;
+  all.emplace_back(interrupted);
+  for (int i = 0; i < kCheckpointStateCount; ++i) {
+    if (static_cast<CheckpointState>(i) == CheckpointState::kBeingMade) continue;  // orders say so
+    CheckpointChanged changed;
+    changed.state = static_cast<CheckpointState>(i);
+    all.emplace_back(changed);
+  }
+  for (const NodeCopies copies : {NodeCopies::kNone, NodeCopies::kUnwanted, NodeCopies::kAlone}) {
+    CopiesChanged changed;
+    changed.copies = copies;
+    all.emplace_back(changed);
+  }
+  NodeCordoned uncordoned;
+  uncordoned.cordoned = false;
+  NodeLost back;
+  back.lost = false;
+  JobHeld unheld;
+  unheld.held = false;
+  OrderWaits withdrawn;
+  withdrawn.waits = false;
+  all.insert(all.end(), {uncordoned, back, unheld, withdrawn});
+  return all;
+}
+
 struct Words {
   std::string operator()(const JobSubmitted& e) {
     return absl::StrCat(ToString(e.spec.kind), " job '", e.spec.name, "' of ", e.spec.user, ", ",
@@ -267,6 +303,12 @@ std::optional<HandVerb> ParseHandVerb(const std::string& name) {
 }
 
 std::string KindOf(const Event& event) { return std::visit(Kind(), event.body); }
+std::set<std::string> AllEventKinds() {
+  std::set<std::string> kinds;
+  for (const EventBody& body : Examples(std::make_index_sequence<std::variant_size_v<EventBody>>()))
+    kinds.insert(std::visit(Kind(), body));
+  return kinds;
+}
 std::string ByWhom(const Event& event) { return std::visit(Orderer(), event.body); }
 std::string Describe(const Event& event) { return std::visit(Words(), event.body); }
 

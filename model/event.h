@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -212,6 +213,7 @@ struct Event {
 
 // "order-dump", "submitted", ...
 std::string KindOf(const Event& event);
+std::set<std::string> AllEventKinds();
 // Whose order it is, or has ended the job; "": nobody's, it was decided or observed.
 std::string ByWhom(const Event& event);
 // One line for people: "dump to shared storage ordered for request 7".

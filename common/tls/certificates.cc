@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <ctime>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -24,6 +25,7 @@ using StoreContextPtr = OpensslPtr<X509_STORE_CTX, X509_STORE_CTX_free>;
 using NamesPtr = OpensslPtr<GENERAL_NAMES, GENERAL_NAMES_free>;
 
 constexpr size_t kLongestDescription = 256;
+constexpr size_t kShortestSecret = 32;
 
 std::string TextOf(const ASN1_STRING* text) {
   const auto* data = reinterpret_cast<const char*>(ASN1_STRING_get0_data(text));
@@ -177,6 +179,18 @@ absl::Status CheckSecretMode(const std::string& what, const std::string& path) {
   return absl::FailedPreconditionError(
       absl::StrFormat("%s %s has mode %04o, so that others could use it; expected 0600", what, path,
                       static_cast<unsigned>(info.st_mode & 07777)));
+}
+
+absl::StatusOr<std::string> ReadSecretWord(const std::string& what, const std::string& path) {
+  SIDING_RETURN_IF_ERROR(CheckSecretMode(what, path));
+  SIDING_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  std::string secret(absl::StripAsciiWhitespace(text));
+  for (const char c : secret) {
+    if (!absl::ascii_isgraph(static_cast<unsigned char>(c))) secret.clear();
+  }
+  if (secret.size() >= kShortestSecret) return secret;
+  return absl::InvalidArgumentError(absl::StrCat(what, " ", path, ": expected one word of ", kShortestSecret,
+                                                 " characters or more, such as by 'openssl rand -hex 32'"));
 }
 
 absl::StatusOr<Time> EndOfValidity(const std::string& certificates) {

@@ -53,6 +53,8 @@ absl::StatusOr<std::vector<std::string>> UrisOf(const std::string& chain);
 // Of a file with a secret: nobody but its owner may write it, and none but its group read it beside him.
 // `what` is what errors call it.
 absl::Status CheckSecretMode(const std::string& what, const std::string& path);
+// Such a file's content: one word, of 32 characters or more, so that nobody finds it by trying.
+absl::StatusOr<std::string> ReadSecretWord(const std::string& what, const std::string& path);
 
 // When the first of these certificates ends to be valid.
 absl::StatusOr<Time> EndOfValidity(const std::string& certificates);

@@ -65,7 +65,9 @@ class Narrator {
   static constexpr Duration kWait = std::chrono::milliseconds(500);
 
   void Tell() {
-    for (const Event& event : engine_.EventsAfter(seen_, kAtOnce, kWait)) {
+    const auto events = engine_.ReadEvents(seen_, kAtOnce, kWait);
+    if (!events.ok()) return std::this_thread::sleep_for(kWait);  // they are read again
+    for (const Event& event : *events) {
       seen_ = event.seq;
       if (event.job == JobId()) continue;
       std::optional<Preemption> preemption;

@@ -108,6 +108,7 @@ Look TakeLook(const MetricSources& sources) {
   look.journal_bytes = sources.journal_bytes();
   look.lost_messages = sources.lost_messages();
   look.calls = sources.calls();
+  if (sources.told) look.told = sources.told();
   return look;
 }
 

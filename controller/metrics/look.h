@@ -7,8 +7,10 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "controller/engine/engine.h"
+#include "controller/notify/counts.h"
 #include "model/totals.h"
 
 namespace siding {
@@ -20,6 +22,7 @@ struct MetricSources {
   std::function<int64_t()> lost_messages;                 // ClusterManager::lost_messages
   std::function<int64_t()> journal_bytes;                 // with its log
   std::function<std::map<std::string, int64_t>()> calls;  // of the API, by their result
+  std::function<std::vector<ToldCounts>()> told;          // of those who are told of events; may be empty
 };
 
 // Of a deadline job that has not started: whether it will in time.
@@ -61,6 +64,7 @@ struct Look {
   bool journal_can_be_written = true;
   int64_t events = 0, journal_bytes = 0, lost_messages = 0, policy_failures = 0, quota_refusals = 0;
   std::map<std::string, int64_t> calls;
+  std::vector<ToldCounts> told;
 };
 
 // Takes the engine's lock, for a walk over its jobs, nodes and checkpoints.

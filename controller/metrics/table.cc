@@ -329,6 +329,28 @@ std::vector<Metric> MakeTable() {
        [](const Look& l, Samples& s) {
          for (const auto& [result, calls] : l.calls) s.Add({result}, Number(calls));
        }},
+      {"siding_events_told_total",
+       kCounter,
+       {"to"},
+       "events that a receiver of `events_to` has been told, by its name; since the controller's start",
+       [](const Look& l, Samples& s) {
+         for (const ToldCounts& told : l.told) s.Add({told.name}, Number(told.told));
+       }},
+      {"siding_events_told_failures_total",
+       kCounter,
+       {"to"},
+       "times that it could not be told, each of which is tried again; since the controller's start",
+       [](const Look& l, Samples& s) {
+         for (const ToldCounts& told : l.told) s.Add({told.name}, Number(told.failures));
+       }},
+      {"siding_events_behind",
+       kGauge,
+       {"to"},
+       "events of all kinds between the last one and how far it has been told",
+       [](const Look& l, Samples& s) {
+         for (const ToldCounts& told : l.told)
+           s.Add({told.name}, Number(std::max<int64_t>(0, l.events - told.at)));
+       }},
       {"siding_policy_load_errors_total",
        kCounter,
        {},

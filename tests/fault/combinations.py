@@ -25,7 +25,8 @@ ELSEWHERE = {"store.set-aside": "directory_store_test", "kubernetes.request.acce
              "shim.rehearse": "agent_node_rehearsal_test", "agent.dump.sharing": "increments_test", "agent.dump.compacting": "increments_test", "agent.dump.barrier": "dumped_together_test", "agent.dump.leaving": "slurm_gang_fault_test", "agent.network.held": "gang_test", "agent.network.join": "gang_test",
              "agent.network.joined": "gang_test", "shim.network": "gang_test",
              "agent.dump.round": "increments_test", "agent.dump.precopied": "increments_test", "agent.dump.captured": "increments_test", "agent.dump.tracked": "increments_test", "agent.restore.united": "increments_test",
-             "store.copying": "copied_images_test", "store.copied": "copied_images_test", "agent.copied": "copied_images_test"}
+             "store.copying": "copied_images_test", "store.copied": "copied_images_test", "agent.copied": "copied_images_test",
+             "notify.told": "events_out_test"}
 ELSEWHERE |= {f"agent.pod.{point}": "agent_node_pod_test" for point in (
     "adopt", "committed", "decided", "draft", "dump", "dumped", "end", "leaves", "remembered", "restore", "resume", "sealed", "suspend",
     "suspended", "thawed")}

@@ -50,6 +50,7 @@ OURS = {
                                              "controller/platform/manager.h", "controller/wire", "model", "common", "siding/v1"],
     "controller/platform/kubernetes/fake": ["controller/platform/kubernetes/client", "common"],
     "controller/journal": ["model", "common"],
+    "controller/notify": ["common", "siding/v1"],
     "agent": ["model", "store", "common", "siding/v1", *SPANK_WIRE],
     # From the bottom: what the kernel offers, what is done to processes with it, the programs, the node.
     "agent/os": ["common"],

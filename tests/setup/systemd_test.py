@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """The services under a systemd that runs: installed as docs/admin/sidingd.md says, used, restarted, killed and rebooted."""
 
+import json
 import os
 import pathlib
 import re
@@ -94,6 +95,36 @@ class Working(Service):
         for service, most in zip(SERVICES, said):
             found = self.machine.run("systemd-analyze", "security", "--no-pager", f"{service}.service")
             self.assertLessEqual(float(re.search(r"Overall exposure level for .*: ([\d.]+)", found)[1]), float(most), service)
+
+
+class Told(Service):
+    """The machine's log has events, from inside the controller's sandbox."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        with open(cls.machine.path("/etc/siding/sidingd.yaml"), "a", encoding="utf-8") as file:
+            file.write("events_to:\n  - {name: fields, log: journald}\n  - {name: lines, log: syslog, kinds: [succeeded]}\n")
+        cls.machine.run("systemctl", "restart", "sidingd")
+        cls.wait_up()
+
+    def logged(self, *asked):
+        lines = self.machine.call("journalctl", "--no-pager", "--output=json", "-t", "siding-events", "_SYSTEMD_UNIT=sidingd.service", *asked).stdout.splitlines()
+        return [json.loads(line) for line in lines]
+
+    def test_events_are_found_by_their_fields(self):
+        job = self.counter()
+        self.assert_counted(job)
+        asked = (f"SIDING_JOB={job}", "SIDING_EVENT=place")
+        wait_for("the event to be logged", lambda: self.logged(*asked))
+        [entry] = self.logged(*asked)
+        self.assertEqual((entry["MESSAGE"], entry["SIDING_NODES"]), (f"job {job} place: placed on n1", "n1"))
+
+    def test_syslog_has_them_in_its_text(self):
+        job = self.counter()
+        self.assert_counted(job)
+        start = "event=succeeded "
+        wait_for("the line", lambda: [e for e in self.logged() if e["MESSAGE"].startswith(start) and f" job={job} " in e["MESSAGE"]])
 
 
 class OverTheNetwork(Service):

@@ -4,10 +4,10 @@
 #include <deque>
 #include <functional>
 
+#include "common/gzip.h"
 #include "controller/api/calls_fixture.h"
 #include "gmock/gmock.h"
 #include "nlohmann/json.hpp"
-#include "page/server/gzip.h"
 #include "page/server/service_source.h"
 
 namespace siding::page {

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/gzip.h"
 #include "common/status.h"
-#include "page/server/gzip.h"
 
 namespace siding::page {
 

@@ -1,9 +1,9 @@
 #include "page/server/snapshots.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/gzip.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "page/server/gzip.h"
 
 namespace siding::page {
 namespace {

@@ -176,6 +176,7 @@ int Run(int argc, const char* const* argv) {
   AddSubmit(app, session);
   AddQueries(app, session);
   AddDoctor(app, session);
+  AddBundle(app, session);
   AddAdmin(app, session);
   AddQueue(app, session);
   AddCheckpoints(app, session);

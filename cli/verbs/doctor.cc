@@ -7,9 +7,8 @@
 #include "common/tls/endpoint.h"
 
 namespace siding::cli {
-namespace {
 
-absl::StatusOr<Answers> AskAll(Session& session) {
+absl::StatusOr<Answers> AskForDoctor(Session& session) {
   Answers answers;
   Client& client = session.client();
   answers.asked = SystemClock().Now();
@@ -26,8 +25,10 @@ absl::StatusOr<Answers> AskAll(Session& session) {
   return answers;
 }
 
+namespace {
+
 absl::StatusOr<int> Diagnose(Session& session) {
-  SIDING_ASSIGN_OR_RETURN(const Answers answers, AskAll(session));
+  SIDING_ASSIGN_OR_RETURN(const Answers answers, AskForDoctor(session));
   const Findings findings = Examine(answers);
   std::cout << (session.json ? FindingsJson(findings) : FindingsText(findings));
   const std::string unseen = NotLookedAt(answers);

@@ -17,6 +17,8 @@ class Message;
 
 namespace siding::cli {
 
+struct Answers;
+
 // What every verb may use. Lives as long as the program.
 struct Session {
   Connection connection;
@@ -54,6 +56,7 @@ void AddPolicy(CLI::App& app, Session& session);       // policy check|show|relo
 void AddSlurm(CLI::App& app, Session& session);        // slurm cleanup
 void AddCerts(CLI::App& app, Session& session);        // certs init|controller|node|user
 void AddBackup(CLI::App& app, Session& session);       // backup
+void AddBundle(CLI::App& app, Session& session);       // bundle
 void AddPage(CLI::App& app, Session& session);         // page
 void AddCompletion(CLI::App& app, Session& session);   // completion bash|zsh|fish
 
@@ -67,6 +70,9 @@ using JobOrder = std::function<absl::Status(int64_t id)>;
 // For each of them, whatever becomes of the others. Of those that fail the first is told of as the verb's
 // error, and the others on stderr.
 absl::Status ForEachJob(const std::vector<int64_t>& jobs, const JobOrder& act);
+
+// Of the controller that answers, all that `doctor` looks at.
+absl::StatusOr<Answers> AskForDoctor(Session& session);
 
 // What `wait` exits with for a job that has ended: 0 only if it is done.
 int ExitCodeOf(const v1::Job& job);

@@ -9,7 +9,7 @@ import subprocess
 import uuid
 
 from cluster import PATIENCE, Cluster, kill, marked_processes, wait_for
-from vanishing import removed, thaw_below
+from vanishing import pids_below, remove_below, thaw_below
 
 # In a mount namespace of its own: another boot id for the program behind it.
 BOOTED_ANEW = ("unshare", "--mount", "sh", "-c", 'mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@"')
@@ -50,6 +50,13 @@ def cut_off(pids):
     for network, pid in networks.items():
         if network != own:
             subprocess.run(["nsenter", f"--net=/proc/{pid}/ns/net", "ip", "link", "delete", "siding0"], stderr=subprocess.DEVNULL)
+
+
+def emptied(group):
+    """Whether the cgroup is gone. What was forked while the machine's processes were listed dies with them."""
+    thaw_below(group)
+    kill(pids_below(group))
+    return remove_below(group)
 
 
 class Machines(Cluster):
@@ -102,8 +109,7 @@ class Machines(Cluster):
             for folder in self.temporary_folders(job, rank):
                 shutil.rmtree(folder)
             for group in self.cgroups(".".join(task), node):
-                thaw_below(group)
-                wait_for(f"{group} to be empty", lambda g=group: removed(g))
+                wait_for(f"{group} to be empty", lambda g=group: emptied(g))
         wait_for("everything to be gone", lambda: not marked_processes(self.dir / node / "tasks"))
 
     def start_machine(self, node):

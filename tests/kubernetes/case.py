@@ -49,7 +49,7 @@ class KubernetesCase(unittest.TestCase):
         result = self._outcome.result
         if any(test is self for test, _ in result.failures + result.errors):
             for program in list(self.bed.children):
-                print(f"---- {program}\n{self.bed.tail(program, 40)}", file=sys.stderr)
+                print(f"---- {program}\n{self.bed.tail(program, 400)}", file=sys.stderr)
 
     def guard(self, name):
         """A disruption budget that lets nobody evict this pod, once the pod counts as healthy."""

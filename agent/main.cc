@@ -3,11 +3,17 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <iostream>
 #include <map>
+#include <system_error>
 #include <thread>
 
+#include "absl/cleanup/cleanup.h"
 #include "agent/link/link.h"
 #include "agent/link/seen_epoch.h"
 #include "agent/network/gang_address.h"
@@ -46,9 +52,23 @@ class NoSink final : public ReportSink {
   void Send(v1::FromAgent) override {}
 };
 
-int Check(const TaskHostOptions& options) {
+// In a folder of its own: another agent may be at work in that of the node, with its tasks and tiers.
+int Check(TaskHostOptions options) {
   NoSink sink;
-  const auto host = NewTaskHost(options, sink, SystemClock());
+  char folder[] = "/tmp/siding-check-XXXXXX";
+  if (mkdtemp(folder) == nullptr) {
+    std::cerr << "siding-agent: " << folder << ": " << strerror(errno) << "\n";
+    return 1;
+  }
+  options.state_dir = folder;
+  options.local_dir.clear();
+  options.shared_dir.clear();
+  auto host = NewTaskHost(std::move(options), sink, SystemClock());
+  const absl::Cleanup remove = [&] {
+    if (host.ok()) host->reset();
+    std::error_code none;
+    std::filesystem::remove_all(folder, none);
+  };
   if (!host.ok()) {
     std::cerr << "siding-agent: " << std::string(host.status().message()) << "\n";
     return 1;
@@ -122,7 +142,7 @@ int Main(int argc, char** argv) {
   options.state_dir = "/var/lib/siding/agent";
   TlsFiles tls;
   std::vector<std::string> controllers{"/run/siding/siding.sock"};
-  std::string level = "info", memory, slurm_socket;
+  std::string level = "info", log_format = "text", memory, slurm_socket;
   std::string scrub_interval = "1d", scrub_rate = "16MiB", encryption_key;
   int slots = static_cast<int>(std::thread::hardware_concurrency()), gpus = -1;
   bool check = false;
@@ -138,10 +158,16 @@ int Main(int argc, char** argv) {
   app.add_option("--revoked", tls.revoked,
                  "with HOST:PORT: certificates that the authority has taken back: its lists (CRLs)");
   app.add_option("--state-dir", options.state_dir, "tasks and local checkpoints")->capture_default_str();
+  app.add_option(
+      "--local-dir", options.local_dir,
+      "folder for local checkpoints, of this node alone; in memory where a tmpfs is mounted there; "
+      "default: store in the --state-dir");
   app.add_option("--shared-dir", options.shared_dir, "folder that all nodes see, for shared checkpoints");
   app.add_option("--slots", slots, "how many slots jobs may use; default: one per core")
       ->check(CLI::Range(1, 1 << 20));
-  app.add_option("--memory", memory, "memory that jobs may use, such as 64GiB; default: all");
+  app.add_option(
+      "--memory", memory,
+      "memory that jobs may use, such as 64GiB; default: all, without what a --local-dir in memory may take");
   GpuLibraries libraries;
   app.add_option("--gpus", gpus, "GPUs that jobs may use; default: all")->check(CLI::Range(0, 1024));
   app.add_option("--gpu", options.gpu_uuids,
@@ -177,7 +203,10 @@ int Main(int argc, char** argv) {
   app.add_option("--plain-dir", options.plain_dir,
                  "with --encryption-key: where checkpoints lie before they are encrypted and while they are "
                  "restored, best in memory; default: plain in the --state-dir");
-  app.add_option("--log-level", level, "trace, debug, info, warning or error")->capture_default_str();
+  app.add_option("--log-level", level,
+                 "trace, debug, info, warning or error; SIGUSR1: debug, SIGUSR2: this again")
+      ->capture_default_str();
+  app.add_option("--log-format", log_format, "text, or json: an object a line")->capture_default_str();
   app.add_flag("--check", check, "say what works on this machine, then exit");
   std::string fence = "memory,pids";
   app.add_option("--fence", fence,
@@ -213,6 +242,9 @@ int Main(int argc, char** argv) {
     if (!parsed.ok()) return fail(Annotate(parsed.status(), "--memory"));
     bytes = parsed->value;
   }
+  options.all_memory = memory.empty();
+  if (std::error_code none; std::filesystem::equivalent(options.local_dir, options.shared_dir, none))
+    return fail(absl::InvalidArgumentError("--local-dir: expected another folder than --shared-dir"));
   const auto scrub = ScrubBy(scrub_interval, scrub_rate);
   if (!scrub.ok()) return fail(scrub.status());
   options.scrub = *scrub;
@@ -232,10 +264,13 @@ int Main(int argc, char** argv) {
   if (!slurm_socket.empty() && !options.pods_socket.empty())
     return fail(absl::InvalidArgumentError("--pods-socket: expected not beside --slurm-socket"));
   options.cluster_manager = !slurm_socket.empty() || !options.pods_socket.empty();
-  if (absl::Status logging = SetUpLogging("siding-agent", level); !logging.ok()) return fail(logging);
+  const auto format = ParseLogFormat(log_format);
+  if (!format.ok()) return fail(format.status());
+  if (absl::Status logging = SetUpLogging("siding-agent", level, *format); !logging.ok())
+    return fail(logging);
   if (absl::Status faults = ArmFaults({"shim"}); !faults.ok()) return fail(faults);
   TakeOverGrpcLog();
-  if (check) return Check(options);
+  if (check) return Check(std::move(options));
   auto link_options = LinkTo(controllers, tls);
   if (!link_options.ok()) return fail(link_options.status());
 
@@ -250,7 +285,7 @@ int Main(int argc, char** argv) {
   }
   options.certificate = tls.certificate;
   options.gang_towards = controllers;
-  const sigset_t stop_signals = BlockStopSignals();
+  const sigset_t signals = BlockServiceSignals();
 
   Link link(std::move(*link_options));
   const auto found = NewTaskHost(std::move(options), link, SystemClock());
@@ -260,8 +295,9 @@ int Main(int argc, char** argv) {
   if (!slurm_socket.empty()) listener = SlurmListener::Start(slurm_socket, host);
   if (!listener.ok()) return fail(Annotate(listener.status(), "--slurm-socket"));
   link.Start(host);
-  int received = 0;
-  sigwait(&stop_signals, &received);
+  int received = SIGUSR2;
+  do sigwait(&signals, &received);
+  while (TurnLogLevel(received));
   spdlog::info("stopping; jobs continue to run");
   listener->reset();
   link.Stop();

@@ -10,7 +10,9 @@
 #include <filesystem>
 #include <iostream>
 #include <system_error>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/fault.h"
 #include "common/files.h"
 #include "common/logging.h"
@@ -22,6 +24,7 @@
 #include "controller/api/backup.h"
 #include "controller/api/grpc_api.h"
 #include "controller/api/service.h"
+#include "controller/api/views.h"
 #include "controller/config.h"
 #include "controller/engine/engine.h"
 #include "controller/gateway/gateway.h"
@@ -35,6 +38,7 @@
 #include "controller/manager/kubernetes_manager.h"
 #include "controller/metrics/metrics.h"
 #include "controller/metrics/table.h"
+#include "controller/notify/open.h"
 #include "controller/page_setup.h"
 #include "controller/policy_watcher.h"
 #include "controller/server.h"
@@ -118,6 +122,31 @@ class ClockWatch {
   Duration told_{0};
 };
 
+// For those outside who are told of them.
+EventSource EventsOf(const Engine& engine) {
+  constexpr Duration kWait = std::chrono::milliseconds(500);
+  const auto after = [&engine](int64_t seq, size_t limit) -> absl::StatusOr<std::vector<v1::Event>> {
+    SIDING_ASSIGN_OR_RETURN(const std::vector<Event> events, engine.ReadEvents(seq, limit, kWait));
+    std::vector<v1::Event> shown;
+    for (const Event& event : events) shown.push_back(ShowEvent(event));
+    return shown;
+  };
+  const auto journal = [&engine] {
+    EventSource::Journal now;
+    engine.Read([&](const ClusterState& state) {
+      now = {state.last_seq, ToMicros(state.restored_at), state.copied_until};
+    });
+    return now;
+  };
+  return {after, journal};
+}
+
+std::vector<ToldCounts> CountsOf(const std::vector<std::unique_ptr<Notifier>>& notifiers) {
+  std::vector<ToldCounts> counts;
+  for (const auto& notifier : notifiers) counts.push_back(notifier->counts());
+  return counts;
+}
+
 // Until a signal to stop, or until another controller has taken over or is to, which is an error.
 absl::Status Serve(Engine& engine, PolicyWatcher& policy_watcher, Lease& lease, ClockWatch clock_watch,
                    ExpiryWatch& certificate, ActivePage& page, Gateway& gateway, StepDown step_down,
@@ -126,6 +155,7 @@ absl::Status Serve(Engine& engine, PolicyWatcher& policy_watcher, Lease& lease, 
   // SIGHUP: load the policy again, now.
   for (int signal = 0; signal != SIGTERM && signal != SIGINT;
        signal = sigtimedwait(&signals, nullptr, &tick)) {
+    TurnLogLevel(signal);
     if (signal == SIGHUP) {
       if (const auto reloaded = policy_watcher.Reload(); !reloaded.ok())
         spdlog::warn("SIGHUP: {}", std::string(reloaded.status().message()));
@@ -147,6 +177,8 @@ absl::Status Serve(Engine& engine, PolicyWatcher& policy_watcher, Lease& lease, 
 
 absl::Status Run(const ControllerConfig& config, const Policy& policy, const sigset_t& signals) {
   SIDING_RETURN_IF_ERROR(MakeDirectories(config.state_dir, 0700));
+  // Not when it takes over: then that is logged, and the cluster has a controller.
+  SIDING_RETURN_IF_ERROR(CheckReceivers(config.events_to, SystemClock()));
   // Also while another controller acts.
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<kubernetes::Webhook> webhook,
                           ServeWebhook(config.kubernetes));
@@ -180,12 +212,18 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
   JournalBackup backup(*journal, JournalOf(config));
   ApiService api(engine, policy_watcher, config.limits, &backup);
   GrpcApi grpc_api(api, identities, config.limits);
+  const std::vector<std::unique_ptr<Notifier>> notifiers = StartNotifiers(
+      config.events_to, {.source = EventsOf(engine),
+                         .cluster = absl::StrCat(absl::Hex(journal->cluster(), absl::kZeroPad16)),
+                         .folder = config.state_dir + "/events-to",
+                         .clock = SystemClock()});
   SIDING_ASSIGN_OR_RETURN(std::unique_ptr<Metrics> metrics,
                           Metrics::Start(config.metrics_address, config.metrics_port,
                                          {.engine = engine,
                                           .lost_messages = [&manager] { return manager->lost_messages(); },
                                           .journal_bytes = [&config] { return BytesOf(JournalOf(config)); },
-                                          .calls = [&grpc_api] { return grpc_api.counts().ByResult(); }}));
+                                          .calls = [&grpc_api] { return grpc_api.counts().ByResult(); },
+                                          .told = [&notifiers] { return CountsOf(notifiers); }}));
 
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
                           Server::Open(config, local, [&](grpc::ServerBuilder& builder) {
@@ -201,6 +239,7 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
   const absl::Status ended = Serve(engine, policy_watcher, *lease, ClockWatch(clock), certificate, page,
                                    gateway, StepDown(config, engine), signals);
   spdlog::info("stopping; jobs continue to run");
+  for (const auto& notifier : notifiers) notifier->RequestStop();
   server->Close();
   page.Close();  // orders come by it as well, and are for agents that are still there
   api.Stop();
@@ -270,7 +309,9 @@ int Main(int argc, char** argv) {
   std::vector<std::string> page_names;
   auto* page_name =
       app.add_option("--page-name", page_names, "by which browsers know the page; may be repeated");
-  auto* level = app.add_option("--log-level", flags.log_level, "trace, debug, info, warning or error");
+  auto* level = app.add_option("--log-level", flags.log_level,
+                               "trace, debug, info, warning or error; SIGUSR1: debug, SIGUSR2: this again");
+  auto* log_format = app.add_option("--log-format", flags.log_format, "text, or json: an object a line");
   std::string identity;
   auto* listen = app.add_option("--listen", flags.listen,
                                 "ADDRESS:PORT for remote agents and users, with TLS; default: none");
@@ -320,6 +361,7 @@ int Main(int argc, char** argv) {
     config->page_names.insert(*parsed);
   }
   if (*level) config->log_level = flags.log_level;
+  if (*log_format) config->log_format = flags.log_format;
   if (*listen) config->listen = flags.listen;
   if (*ca) config->tls.ca = flags.tls.ca;
   if (*certificate) config->tls.certificate = flags.tls.certificate;
@@ -339,18 +381,23 @@ int Main(int argc, char** argv) {
   auto policy =
       config->policy.empty() ? absl::StatusOr<PolicyFile>(PolicyFile()) : LoadPolicyFile(config->policy);
   if (!policy.ok()) return fail(policy.status());
-  if (absl::Status logging = SetUpLogging("sidingd", config->log_level); !logging.ok()) return fail(logging);
+  const auto format = ParseLogFormat(config->log_format);
+  if (!format.ok()) return fail(format.status());
+  if (absl::Status logging = SetUpLogging("sidingd", config->log_level, *format); !logging.ok())
+    return fail(logging);
   if (absl::Status faults = ArmFaults(); !faults.ok()) return fail(faults);
   TakeOverGrpcLog();
   if (check) {
     if (const auto credentials = RemoteCredentials(*config); !credentials.ok())
       return fail(credentials.status());
+    if (const absl::Status receivers = CheckReceivers(config->events_to, SystemClock()); !receivers.ok())
+      return fail(receivers);
     CheckClusterManager(*config);
     std::cout << "configuration and policy are good\n";
     return 0;
   }
 
-  sigset_t signals = BlockStopSignals();
+  sigset_t signals = BlockServiceSignals();
   sigaddset(&signals, SIGHUP);
   sigprocmask(SIG_BLOCK, &signals, nullptr);
 

@@ -98,6 +98,7 @@ class StandbyServer {
 bool Pause(const sigset_t& stop) {
   const timespec look{0, std::chrono::nanoseconds(kLookEvery).count()};
   const int signal = sigtimedwait(&stop, nullptr, &look);
+  TurnLogLevel(signal);
   return signal == SIGTERM || signal == SIGINT;
 }
 

@@ -139,7 +139,7 @@ absl::Status Run(const Words& words) {
 }  // namespace siding::kubernetes
 
 int main(int argc, char** argv) {
-  siding::BlockStopSignals();
+  siding::BlockServiceSignals();
   const absl::Status status = siding::kubernetes::Run({argv + 1, argv + argc});
   if (status.ok()) return 0;
   std::cerr << absl::StatusCodeToString(status.code()) << " " << status.message() << "\n";
